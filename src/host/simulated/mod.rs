@@ -1,0 +1,1 @@
+//! A node read from a scenario file.

@@ -1,0 +1,33 @@
+//! The nouns: what is wanted of a node, what was seen of it, and what is said about it.
+//!
+//! Plain data with the invariants in its types. Nothing here reads a file, a clock or a bus,
+//! and nothing here decides: that is [`crate::decide`].
+
+mod desired;
+mod evidence;
+mod fact;
+mod hold;
+mod module;
+mod observed;
+mod outcome;
+mod reason;
+mod status;
+mod time;
+
+pub use desired::{
+    Desired, Expect, ExternalManager, Hardware, LegacyPolicy, Manage, Mode, OnExternalUnload,
+    PciMatch, Timing, Transport,
+};
+pub use evidence::{Answer, Evidence, EvidenceId};
+pub use fact::Fact;
+pub use hold::{Hold, HoldKind, What};
+pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
+pub use observed::{
+    BootLoaders, Files, GpuDriver, GpuFlavour, Kernel, LoadedModule, ModuleFile, Observed, Pci,
+    PciDevice, PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, Swap, SwapKind,
+    Symbol, Unit,
+};
+pub use outcome::{InstallCommand, Outcome};
+pub use reason::{Advisory, Circumstance, Class, Finding, REASONS, Reason, ReasonRow, State};
+pub use status::{Backend, ClientStatus, HistoryEntry, ModuleStatus, Status};
+pub use time::{Moment, Monotonic};

@@ -1,0 +1,1 @@
+//! What systemd is told: readiness, status, watchdog; and the journal.
