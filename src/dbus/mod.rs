@@ -5,4 +5,5 @@
 
 mod request;
 
-pub use request::{AttemptFinished, Check, CheckResult, Request, RequestError};
+pub use crate::model::{Check, CheckResult};
+pub use request::{AttemptFinished, Request, RequestError};

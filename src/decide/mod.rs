@@ -1,1 +1,158 @@
-//! What decides. Pure: no I/O, no clock, no async, no logging.
+//! What decides. Pure: no I/O, no clock, no async, no logging; a test holds that.
+//!
+//! [`decide`] turns one look and what is remembered into a [`Decision`]. The rules are one
+//! ordered table, [`rules::RULES`]; a removal cannot be written down without the proofs that it
+//! is safe ([`in_use::Unused`], [`preflight::ProvenToLoad`]).
+
+pub mod backoff;
+pub mod chain;
+pub mod checks;
+pub mod circumstances;
+pub mod diagnose;
+pub mod fingerprint;
+pub mod hardware;
+pub mod in_use;
+pub mod kernel_log;
+pub mod ladder;
+pub mod memory;
+pub mod preflight;
+pub mod project;
+pub mod retry;
+pub mod rules;
+pub mod step;
+pub mod swaps;
+
+use crate::model::{
+    Answer, Desired, EvidenceId, Finding, Hold, Mode, Monotonic, Observed, Reason, State,
+};
+use ladder::Ladder;
+use memory::Memory;
+use rules::{Situation, Standing};
+use step::Step;
+
+/// What one look comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The node's state.
+    pub state: State,
+    /// Why.
+    pub finding: Finding,
+    /// What would be done, in order.
+    pub plan: Vec<Step>,
+    /// Whether the first step may be run now.
+    pub may_act: bool,
+    /// When something is due without an event.
+    pub wake: Option<Monotonic>,
+    /// Worth knowing, without changing the state.
+    pub advisories: Vec<Finding>,
+    /// The evidence.
+    pub ladder: Ladder,
+    /// Everybody who holds.
+    pub holds: Vec<Hold>,
+}
+
+impl Decision {
+    /// The step to run now, if there is one.
+    pub fn next_step(&self) -> Option<&Step> {
+        self.plan.first().filter(|_| self.may_act)
+    }
+}
+
+/// Decides what the node's state is and what to do about it.
+pub fn decide(desired: &Desired, observed: &Observed, memory: &Memory, now: Monotonic) -> Decision {
+    let ladder = Ladder::climb(desired, observed);
+    let situation = Situation { desired, observed, memory, ladder: &ladder, now };
+    let standing = subject_to_holds(rules::judge(&situation), &situation);
+    let advisories = advisories(&situation, &standing);
+    let holds = memory.holds.iter().cloned().chain(swaps::holds(&situation)).collect();
+    // The mode is asked last, so that observing says just what enforcing would.
+    let may_act = desired.mode == Mode::Enforce
+        && memory.config_error.is_none()
+        && observed.load.is_none()
+        && !standing.steps.is_empty();
+    let (state, finding) = match standing.state {
+        State::Converging if !standing.steps.is_empty() && !may_act => {
+            (State::Waiting, only_watching(&standing))
+        }
+        state => keep_while_unreadable((state, standing.finding), memory),
+    };
+    Decision {
+        state,
+        finding,
+        plan: standing.steps,
+        may_act,
+        wake: standing.wake.filter(|wake| *wake > now),
+        advisories,
+        ladder,
+        holds,
+    }
+}
+
+/// A plan that needs a held kind of step does not start at all.
+fn subject_to_holds(standing: Standing, s: &Situation) -> Standing {
+    let loads = standing.steps.iter().any(Step::is_load);
+    let removes = standing.steps.iter().any(|step| !step.is_load());
+    let forbids = |what: crate::model::What| (what.load && loads) || (what.remove && removes);
+    let asked_for = s.memory.holds.iter().find(|hold| forbids(hold.what)).map(|hold| {
+        Finding::new(Reason::Held, format!("{} ({})", hold.name, hold.who), hold.why.clone())
+    });
+    let automatic = swaps::active(s)
+        .find(|(swap, _)| forbids(swap.what))
+        .map(|(swap, _)| Finding::new(Reason::DriverSwap, &swap.name, swap.why.clone()));
+    match asked_for.or(automatic) {
+        None => standing,
+        Some(finding) if standing.state == State::Converging => {
+            Standing { steps: Vec::new(), ..Standing::of(State::Waiting, finding) }
+        }
+        Some(_) => Standing { steps: Vec::new(), ..standing },
+    }
+}
+
+/// A probe that fails later raises no fault: what was known stands, beside an advisory.
+fn keep_while_unreadable(now: (State, Finding), memory: &Memory) -> (State, Finding) {
+    match &memory.standing {
+        Some(before) if now.1.reason == Reason::ProbeFailed => before.clone(),
+        _ => now,
+    }
+}
+
+/// How a plan that is not carried out is told.
+fn only_watching(standing: &Standing) -> Finding {
+    let steps: Vec<_> = standing.steps.iter().map(ToString::to_string).collect();
+    let detail = format!("it would {}", steps.join(", then "));
+    Finding::new(Reason::Held, "mode = \"observe\"", detail)
+}
+
+fn advisories(s: &Situation, standing: &Standing) -> Vec<Finding> {
+    let client = &s.desired.client;
+    let mut found = swaps::too_long(s);
+    if standing.finding.reason == Reason::ProbeFailed && s.memory.standing.is_some() {
+        found.push(standing.finding.clone());
+        return found;
+    }
+    if s.ladder.registered() {
+        if s.ladder.answer(EvidenceId::Linked) == Answer::Unknown {
+            let why = s.ladder.rung(EvidenceId::Linked).map_or("", |rung| &rung.detail);
+            found.push(Finding::new(Reason::LinkUnproven, client, why));
+        }
+        if s.ladder.answer(EvidenceId::Listed) == Answer::NotApplicable {
+            found.push(Finding::new(Reason::InvisibleToOldNccl, client, ""));
+        }
+        if let Some(first) = s.observed.client_errors.known().and_then(|lines| lines.first()) {
+            found.push(Finding::new(Reason::KernelErrorsLogged, client, first.clone()));
+        }
+        for module in chain::missing(s) {
+            let why = match s.memory.failures.get(module) {
+                Some(failure) => rules::clause(&failure.finding),
+                None => "it was taken out or never loaded".to_owned(),
+            };
+            found.push(Finding::new(Reason::ChainIncomplete, module, why));
+        }
+    }
+    for module in s.desired.load_order.iter().filter(|name| preflight::is_stale(name, s.observed)) {
+        let detail = "their build-ids differ";
+        found.push(Finding::new(Reason::StaleLoadedModule, module, detail));
+    }
+    found.retain(|finding| finding.reason != standing.finding.reason);
+    found
+}

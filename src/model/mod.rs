@@ -3,6 +3,7 @@
 //! Plain data with the invariants in its types. Nothing here reads a file, a clock or a bus,
 //! and nothing here decides: that is [`crate::decide`].
 
+mod check;
 mod desired;
 mod evidence;
 mod fact;
@@ -14,6 +15,7 @@ mod reason;
 mod status;
 mod time;
 
+pub use check::{Check, CheckResult};
 pub use desired::{
     Desired, Expect, ExternalManager, Hardware, LegacyPolicy, Manage, Mode, OnExternalUnload,
     PciMatch, Timing, Transport,

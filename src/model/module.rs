@@ -143,6 +143,16 @@ pub enum Role {
 }
 
 impl Role {
+    /// Whether such a module registers as a peer memory client.
+    pub fn registers(self) -> bool {
+        matches!(self, Self::PeerClient | Self::Legacy)
+    }
+
+    /// Whether such a module drives hardware that may be slow to come up.
+    pub fn drives_hardware(self) -> bool {
+        matches!(self, Self::GpuDriver | Self::RdmaDriver)
+    }
+
     /// The string on the bus.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -149,7 +149,7 @@ reasons! {
         "Nothing to do: it is tried again by itself. 'peermemctl reconcile' tries at once.";
     /// A load is running.
     LoadRunning = "load-running", Transient, [Converging], [],
-        "Loading {subject}.", "";
+        "{detail} {subject}.", "";
     /// A load has been running for longer than `load_stuck`.
     LoadStuck = "load-stuck", Transient, [Converging], [],
         "Loading {subject} has not finished after {detail}.",
@@ -337,6 +337,7 @@ pub struct Finding {
 
 impl Finding {
     /// A finding about `subject`.
+    #[allow(clippy::needless_pass_by_value, reason = "a name is given as it is at hand")]
     pub fn new(reason: Reason, subject: impl ToString, detail: impl Into<String>) -> Self {
         Self { reason, subject: subject.to_string(), detail: detail.into() }
     }

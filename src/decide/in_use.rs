@@ -1,0 +1,89 @@
+//! Whether a module is in use, for every removal that nobody asked for by name.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Desired, Fact, InitState, ModuleName, Observed};
+
+/// Proof that nobody uses a module, as of one observation. What could not be determined counts
+/// as use, so an unknown never becomes a proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    module: ModuleName,
+}
+
+/// Why a module counts as being in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InUse {
+    /// A clause that says who or what uses it.
+    pub by: String,
+}
+
+impl Unused {
+    /// Looks for references, holders, and jobs that may be about to register memory.
+    pub fn prove(
+        module: &ModuleName,
+        desired: &Desired,
+        observed: &Observed,
+    ) -> Result<Self, InUse> {
+        let by = |by: String| Err(InUse { by });
+        let Some(loaded) = observed.loaded(module) else {
+            return by("its state could not be read".to_owned());
+        };
+        match &loaded.refcount {
+            Fact::Known(0) => {}
+            Fact::Known(1) => return by("1 reference is held on it".to_owned()),
+            Fact::Known(count) => return by(format!("{count} references are held on it")),
+            Fact::Unknown(why) => return by(format!("its references could not be read: {why}")),
+        }
+        match &loaded.holders {
+            Fact::Known(holders) if holders.is_empty() => {}
+            Fact::Known(holders) => return by(format!("{} depends on it", names(holders))),
+            Fact::Unknown(why) => return by(format!("its holders could not be read: {why}")),
+        }
+        match job_may_be_starting(desired, observed) {
+            Some(why) => by(why),
+            None => Ok(Self { module: module.clone() }),
+        }
+    }
+
+    /// The unused module.
+    pub fn module(&self) -> &ModuleName {
+        &self.module
+    }
+}
+
+/// A job that has opened the GPU and an RDMA device may be between its decision for GPUDirect and
+/// its first registration, which no reference count shows.
+fn job_may_be_starting(desired: &Desired, observed: &Observed) -> Option<String> {
+    let user = desired.gpu_users.iter().find(|module| has_users(module, observed))?;
+    match &observed.rdma.user_contexts {
+        Fact::Known(0) => None,
+        Fact::Known(_) => {
+            Some(format!("a job has opened the GPU ({user} has users) and an RDMA device"))
+        }
+        Fact::Unknown(why) => Some(format!(
+            "a job has opened the GPU ({user} has users) and it is not known whether RDMA \
+             devices are open: {why}"
+        )),
+    }
+}
+
+/// Whether something other than dependent modules holds references on it.
+fn has_users(module: &ModuleName, observed: &Observed) -> bool {
+    match observed.state(module) {
+        Fact::Known(InitState::Absent) => return false,
+        Fact::Unknown(_) => return true,
+        Fact::Known(_) => {}
+    }
+    let Some(loaded) = observed.loaded(module) else { return true };
+    match (&loaded.refcount, &loaded.holders) {
+        (Fact::Known(count), Fact::Known(holders)) => {
+            usize::try_from(*count).map_or(true, |count| count > holders.len())
+        }
+        _ => true,
+    }
+}
+
+fn names(modules: &BTreeSet<ModuleName>) -> String {
+    modules.iter().map(ModuleName::as_str).collect::<Vec<_>>().join(", ")
+}

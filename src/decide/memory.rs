@@ -1,0 +1,357 @@
+//! What is remembered between looks: who took what out, what failed, what was done.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::circumstances::Circumstances;
+use super::in_use::Unused;
+use super::retry::{Failure, Retry};
+use super::step::Step;
+use super::{backoff, diagnose};
+use crate::model::{
+    Desired, Fact, Finding, Hold, InitState, ModuleName, Moment, Monotonic, Observed, Outcome, Pci,
+    State, SwapKind,
+};
+
+/// The span that `repairs_per_hour` counts over.
+const REPAIR_WINDOW: Duration = Duration::from_secs(3600);
+
+/// Everything that outlives one look. Lost at restart but for the hardware that was seen.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// When the daemon started.
+    pub started: Moment,
+    /// Most GPUs and network cards seen in this boot.
+    pub hardware: SeenHardware,
+    /// When anything in the chain last changed, or the last swap ended.
+    pub disturbed: Monotonic,
+    /// Prerequisites that were seen live and then gone, by no step of ours.
+    pub taken_out: BTreeMap<ModuleName, Moment>,
+    /// The client was live and is gone, by no step of ours.
+    pub vanished: Option<Vanished>,
+    /// The last failure of each module that is still held against it.
+    pub failures: BTreeMap<ModuleName, Failure>,
+    /// Since when each piece of swap evidence stands.
+    pub swaps: BTreeMap<(SwapKind, String), Moment>,
+    /// Holds that somebody asked for.
+    pub holds: Vec<Hold>,
+    /// The one reload for a missing registration has been spent.
+    pub reload_spent: bool,
+    /// The predecessor that was removed to make room, until the client is live.
+    pub evicted: Option<ModuleName>,
+    /// The configuration that could not be understood at start.
+    pub config_error: Option<Finding>,
+    /// What was last decided, which stands while the node cannot be read.
+    pub standing: Option<(State, Finding)>,
+    /// When loads of ours succeeded, µs of `CLOCK_REALTIME`.
+    pub loaded_by_us: BTreeMap<ModuleName, u64>,
+    /// What the last finished step on each module came to.
+    pub last_steps: BTreeMap<ModuleName, Result<(), (Finding, i32)>>,
+    repairs: VecDeque<Monotonic>,
+    evictions: u32,
+    last_seen: BTreeMap<ModuleName, Glimpse>,
+    touched: BTreeSet<ModuleName>,
+    jitter: u64,
+}
+
+/// How much hardware was seen at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct SeenHardware {
+    /// GPUs.
+    pub gpus: u32,
+    /// RDMA network cards, virtual functions not counted.
+    pub nics: u32,
+}
+
+/// The client went away without us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vanished {
+    /// When that was seen.
+    pub at: Moment,
+    /// Somebody had announced it: a hold stood or a swap was on.
+    pub expected: bool,
+}
+
+/// Something that the comparison of two looks shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A module came; by a step of ours or not.
+    Appeared(ModuleName, bool),
+    /// A module went; by a step of ours or not.
+    Vanished(ModuleName, bool),
+    /// A module was replaced by another build of it.
+    Replaced(ModuleName),
+    /// Swap evidence appeared.
+    SwapBegan(SwapKind, String),
+    /// Swap evidence is gone.
+    SwapEnded(SwapKind, String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Glimpse {
+    usable: bool,
+    build: Option<String>,
+}
+
+impl Memory {
+    /// Nothing remembered yet.
+    pub fn new(started: Moment, hardware: SeenHardware, jitter: u64) -> Self {
+        Self {
+            started,
+            hardware,
+            disturbed: Monotonic(0),
+            taken_out: BTreeMap::new(),
+            vanished: None,
+            failures: BTreeMap::new(),
+            swaps: BTreeMap::new(),
+            holds: Vec::new(),
+            reload_spent: false,
+            evicted: None,
+            config_error: None,
+            standing: None,
+            loaded_by_us: BTreeMap::new(),
+            last_steps: BTreeMap::new(),
+            repairs: VecDeque::new(),
+            evictions: 0,
+            last_seen: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            jitter,
+        }
+    }
+
+    /// Takes in a look: what came, what went, what is no longer held against a module.
+    pub fn notice(
+        &mut self,
+        desired: &Desired,
+        observed: &Observed,
+        now: Moment,
+    ) -> Vec<Happening> {
+        let mut happenings = self.notice_swaps(observed, now);
+        let announced = self.is_announced();
+        for module in desired.modules() {
+            happenings.extend(self.notice_module(module, desired, observed, (now, announced)));
+        }
+        self.touched.clear();
+        self.notice_hardware(observed);
+        let current = Circumstances::of(desired, observed);
+        self.failures.retain(|_, failure| failure.still_holds(&current));
+        happenings
+    }
+
+    /// Something in the chain moved, even if the next look shows what the last one did.
+    pub fn disturb(&mut self, now: Monotonic) {
+        self.disturbed = self.disturbed.max(now);
+    }
+
+    /// Takes in a finished step by what the look after it shows. The error is why it failed.
+    pub fn finished(
+        &mut self,
+        step: &Step,
+        outcome: &Outcome,
+        (desired, observed): (&Desired, &Observed),
+        now: Moment,
+    ) -> Result<(), Finding> {
+        let module = step.module().clone();
+        self.touched.insert(module.clone());
+        match diagnose::failure(step, outcome, desired, observed) {
+            None => {
+                self.last_steps.insert(module.clone(), Ok(()));
+                self.succeeded(step, &module, desired, now);
+                Ok(())
+            }
+            Some(finding) => {
+                let failed = (finding.clone(), outcome.errno);
+                self.last_steps.insert(module.clone(), Err(failed));
+                self.failed(&module, finding.clone(), (desired, observed), now.monotonic);
+                Err(finding)
+            }
+        }
+    }
+
+    /// An operator wants to see it tried again, now.
+    pub fn forget_failures(&mut self) {
+        self.failures.clear();
+        self.taken_out.clear();
+        self.repairs.clear();
+        self.evictions = 0;
+        self.vanished = None;
+        self.reload_spent = false;
+    }
+
+    /// Repairs within the last hour, and when the oldest of them leaves it.
+    pub fn repairs(&self, now: Monotonic) -> (usize, Option<Monotonic>) {
+        let recent = self.repairs.iter().filter(|at| now.since(**at) < REPAIR_WINDOW);
+        let oldest = recent.clone().next().map(|at| *at + REPAIR_WINDOW);
+        (recent.count(), oldest)
+    }
+
+    /// Whether somebody has said beforehand that modules may go.
+    fn is_announced(&self) -> bool {
+        !self.swaps.is_empty() || !self.holds.is_empty()
+    }
+
+    fn notice_swaps(&mut self, observed: &Observed, now: Moment) -> Vec<Happening> {
+        let current: BTreeSet<_> =
+            observed.swaps.iter().map(|swap| (swap.kind, swap.name.clone())).collect();
+        let mut happenings = Vec::new();
+        for (kind, name) in &current {
+            if !self.swaps.contains_key(&(*kind, name.clone())) {
+                happenings.push(Happening::SwapBegan(*kind, name.clone()));
+            }
+        }
+        for (kind, name) in self.swaps.keys().filter(|key| !current.contains(*key)) {
+            happenings.push(Happening::SwapEnded(*kind, name.clone()));
+        }
+        if happenings.iter().any(|happening| matches!(happening, Happening::SwapEnded(..))) {
+            self.disturb(now.monotonic);
+        }
+        self.swaps.retain(|key, _| current.contains(key));
+        for key in current {
+            self.swaps.entry(key).or_insert(now);
+        }
+        happenings
+    }
+
+    fn notice_module(
+        &mut self,
+        module: &ModuleName,
+        desired: &Desired,
+        observed: &Observed,
+        (now, announced): (Moment, bool),
+    ) -> Option<Happening> {
+        let Fact::Known(state) = observed.state(module) else { return None };
+        let build = observed.loaded(module).and_then(|loaded| loaded.build_id.clone());
+        let glimpse = Glimpse { usable: state.is_usable(), build };
+        let ours = self.touched.contains(module);
+        if glimpse.usable {
+            self.failures.remove(module);
+            self.taken_out.remove(module);
+            if *module == desired.client {
+                self.vanished = None;
+                self.evicted = None;
+            }
+        }
+        let before = self.last_seen.insert(module.clone(), glimpse.clone())?;
+        if before == glimpse {
+            return None;
+        }
+        if !ours {
+            self.disturb(now.monotonic);
+        }
+        match (before.usable, glimpse.usable) {
+            (false, true) => Some(Happening::Appeared(module.clone(), ours)),
+            (true, false) => {
+                self.loaded_by_us.remove(module);
+                if !ours {
+                    self.remember_loss(module, desired, now, announced);
+                }
+                Some(Happening::Vanished(module.clone(), ours))
+            }
+            (true, true) => Some(Happening::Replaced(module.clone())),
+            (false, false) => None,
+        }
+    }
+
+    fn remember_loss(
+        &mut self,
+        module: &ModuleName,
+        desired: &Desired,
+        now: Moment,
+        announced: bool,
+    ) {
+        if *module == desired.client {
+            self.vanished = Some(Vanished { at: now, expected: announced });
+        } else if desired.load_order.contains(module) {
+            self.taken_out.insert(module.clone(), now);
+        }
+    }
+
+    fn notice_hardware(&mut self, observed: &Observed) {
+        let Fact::Known(pci) = &observed.pci else { return };
+        let (gpus, nics) = count(pci);
+        self.hardware.gpus = self.hardware.gpus.max(gpus);
+        self.hardware.nics = self.hardware.nics.max(nics);
+    }
+
+    fn succeeded(&mut self, step: &Step, module: &ModuleName, desired: &Desired, now: Moment) {
+        self.failures.remove(module);
+        match step {
+            Step::Insert { .. } => {
+                self.loaded_by_us.insert(module.clone(), now.real);
+                if *module == desired.client && self.vanished.is_some_and(|gone| !gone.expected) {
+                    self.count_repair(now.monotonic);
+                }
+                if self.evicted.as_ref() == Some(module) {
+                    self.evicted = None;
+                }
+            }
+            Step::Remove { unused, .. } => self.removed(unused, desired, now.monotonic),
+            Step::StopUnit { .. } => {}
+        }
+    }
+
+    fn removed(&mut self, unused: &Unused, desired: &Desired, now: Monotonic) {
+        if *unused.module() == desired.client {
+            self.reload_spent = true;
+            return;
+        }
+        self.evicted = Some(unused.module().clone());
+        // The first eviction is the job; one more is needed only if somebody undid it.
+        if self.evictions > 0 {
+            self.count_repair(now);
+        }
+        self.evictions += 1;
+    }
+
+    fn count_repair(&mut self, now: Monotonic) {
+        self.repairs.retain(|at| now.since(*at) < REPAIR_WINDOW);
+        self.repairs.push_back(now);
+    }
+
+    fn failed(
+        &mut self,
+        module: &ModuleName,
+        finding: Finding,
+        (desired, observed): (&Desired, &Observed),
+        now: Monotonic,
+    ) {
+        let attempts = self.failures.get(module).map_or(0, |failure| failure.attempts) + 1;
+        let rule = Retry::of(finding.reason, desired.role(module));
+        self.jitter = backoff::next_jitter(self.jitter);
+        let timing = &desired.timing;
+        let delay = backoff::delay(timing.retry_initial, timing.retry_max, attempts, self.jitter);
+        let next = rule.allows(attempts).then(|| now + delay);
+        let circumstances = Circumstances::of(desired, observed);
+        if self.evicted.as_ref() == Some(module) {
+            self.evicted = None;
+        }
+        self.failures
+            .insert(module.clone(), Failure::new(finding, (attempts, next), circumstances));
+    }
+}
+
+/// GPUs and network cards; virtual functions come and go by configuration and do not count.
+pub fn count(pci: &Pci) -> (u32, u32) {
+    let real = |devices: &[crate::model::PciDevice]| {
+        u32::try_from(devices.iter().filter(|device| !device.virtual_function).count())
+            .unwrap_or(u32::MAX)
+    };
+    (real(&pci.gpus), real(&pci.nics))
+}
+
+impl Happening {
+    /// Whether the state of the named module is what changed.
+    pub fn module(&self) -> Option<&ModuleName> {
+        match self {
+            Self::Appeared(module, _) | Self::Vanished(module, _) | Self::Replaced(module) => {
+                Some(module)
+            }
+            Self::SwapBegan(..) | Self::SwapEnded(..) => None,
+        }
+    }
+}
+
+/// Whether a module is between two states.
+pub fn in_transition(observed: &Observed, module: &ModuleName) -> Option<InitState> {
+    observed.state(module).known().copied().filter(|state| state.is_in_transition())
+}

@@ -1,0 +1,395 @@
+//! The transition rules: one ordered table, the first rule that applies decides.
+
+use std::time::Duration;
+
+use super::hardware::{self, Verdict};
+use super::in_use::Unused;
+use super::ladder::Ladder;
+use super::memory::{Memory, in_transition};
+use super::preflight::ProvenToLoad;
+use super::step::Step;
+use super::{chain, preflight, swaps};
+use crate::model::{
+    Desired, Fact, Finding, InitState, LegacyPolicy, ModuleName, Monotonic, Observed,
+    OnExternalUnload, Reason, State, Transport,
+};
+
+/// Everything that a decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// What is wanted.
+    pub desired: &'a Desired,
+    /// What was seen.
+    pub observed: &'a Observed,
+    /// What is remembered.
+    pub memory: &'a Memory,
+    /// What speaks for the registration.
+    pub ladder: &'a Ladder,
+    /// The present.
+    pub now: Monotonic,
+}
+
+/// What a rule says: the node's state, why, what to do about it, and when to look again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The state.
+    pub state: State,
+    /// Why.
+    pub finding: Finding,
+    /// What to do, in order.
+    pub steps: Vec<Step>,
+    /// When something is due without an event.
+    pub wake: Option<Monotonic>,
+}
+
+/// One row: its name, the states that it can bring about, and when it applies.
+#[derive(Debug)]
+pub struct Rule {
+    /// What it is about.
+    pub name: &'static str,
+    /// The states that it can bring about.
+    pub states: &'static [State],
+    /// The standing, if it applies.
+    pub applies: fn(&Situation) -> Option<Standing>,
+}
+
+use State::{Blocked, Converging, Degraded, NotApplicable, Ready, Waiting};
+
+/// The table, in order of precedence. What stands above `reached` is true of the node whether or
+/// not the client is registered; what stands below it is only asked while it is not.
+pub const RULES: &[Rule] = &[
+    Rule { name: "configuration-not-understood", states: &[Blocked], applies: config_invalid },
+    Rule { name: "not-wanted", states: &[NotApplicable], applies: transport_off },
+    Rule { name: "transport-not-provable", states: &[Blocked], applies: dmabuf },
+    Rule { name: "not-readable", states: &[Waiting], applies: unreadable },
+    Rule { name: "hardware", states: &[NotApplicable, Blocked], applies: hardware },
+    Rule { name: "load-running-elsewhere", states: &[Converging], applies: load_elsewhere },
+    Rule { name: "client-contradicted", states: &[Converging, Blocked], applies: contradicted },
+    Rule { name: "legacy-beside-client", states: &[Converging, Degraded], applies: legacy_beside },
+    Rule { name: "reached", states: &[Ready, Degraded], applies: reached },
+    Rule { name: "client-in-transition", states: &[Waiting], applies: client_in_transition },
+    Rule { name: "put-legacy-back", states: &[Converging], applies: put_legacy_back },
+    Rule { name: "held", states: &[Waiting], applies: held },
+    Rule { name: "drivers-are-being-swapped", states: &[Waiting], applies: swapped },
+    Rule { name: "unloaded-by-will", states: &[Waiting], applies: unloaded_by_will },
+    Rule { name: "undone-again-and-again", states: &[Blocked], applies: rival },
+    Rule { name: "not-settled", states: &[Waiting], applies: unsettled },
+    Rule { name: "legacy-alone", states: &[Converging, Blocked, Degraded], applies: legacy_alone },
+    Rule { name: "chain", states: &[Converging, Waiting, Blocked], applies: chain_of_modules },
+];
+
+impl Standing {
+    /// A standing with nothing to do.
+    pub fn of(state: State, finding: Finding) -> Self {
+        Self { state, finding, steps: Vec::new(), wake: None }
+    }
+
+    /// The goal is not reached and these steps lead to it.
+    pub fn act(steps: Vec<Step>) -> Option<Self> {
+        let first = steps.first()?;
+        let finding = Finding::new(Reason::LoadRunning, first.subject(), first.doing());
+        Some(Self { state: Converging, finding, steps, wake: None })
+    }
+
+    /// The same, to be looked at again at `wake`.
+    #[must_use]
+    pub fn until(self, wake: Option<Monotonic>) -> Self {
+        Self { wake, ..self }
+    }
+}
+
+/// The standing by the first rule that applies, before holds and mode are considered.
+pub fn judge(situation: &Situation) -> Standing {
+    RULES
+        .iter()
+        .find_map(|rule| (rule.applies)(situation))
+        // The last rule always applies; this is what it would say if it had nothing to say.
+        .unwrap_or_else(|| {
+            let detail = "no rule applies".to_owned();
+            Standing::of(
+                Blocked,
+                Finding::new(Reason::Unclassified, &situation.desired.client, detail),
+            )
+        })
+}
+
+fn config_invalid(s: &Situation) -> Option<Standing> {
+    s.memory.config_error.clone().map(|finding| Standing::of(Blocked, finding))
+}
+
+fn transport_off(s: &Situation) -> Option<Standing> {
+    let off = s.desired.transport == Transport::Off;
+    off.then(|| Standing::of(NotApplicable, Finding::new(Reason::TransportOff, "transport", "")))
+}
+
+fn dmabuf(s: &Situation) -> Option<Standing> {
+    let detail = "this version cannot prove its prerequisites";
+    let finding = Finding::new(Reason::DmabufUnsupported, "transport", detail);
+    (s.desired.transport == Transport::Dmabuf).then(|| Standing::of(Blocked, finding))
+}
+
+fn unreadable(s: &Situation) -> Option<Standing> {
+    let why = s
+        .observed
+        .state(&s.desired.client)
+        .why_unknown()
+        .or_else(|| s.desired.require_hardware.then(|| s.observed.pci.why_unknown())?)?
+        .to_owned();
+    Some(Standing::of(Waiting, Finding::new(Reason::ProbeFailed, "the node", why)))
+}
+
+fn hardware(s: &Situation) -> Option<Standing> {
+    match hardware::judge(s.desired, s.observed.pci.known()?, s.memory.hardware) {
+        Verdict::NotApplicable(finding) => Some(Standing::of(NotApplicable, finding)),
+        Verdict::Gone(finding) => Some(Standing::of(Blocked, finding)),
+        Verdict::Present(_) => None,
+    }
+}
+
+fn load_elsewhere(s: &Situation) -> Option<Standing> {
+    let load = s.observed.load.as_ref().filter(|_| !s.ladder.registered())?;
+    Some(loading(&load.module, load.age, s))
+}
+
+/// How a running load is told, depending on its age.
+fn loading(module: &ModuleName, age: Duration, s: &Situation) -> Standing {
+    let limit = s.desired.timing.load_stuck;
+    if age >= limit {
+        let finding = Finding::new(Reason::LoadStuck, module, format!("{} s", limit.as_secs()));
+        Standing::of(Converging, finding)
+    } else {
+        let finding = Finding::new(Reason::LoadRunning, module, "Loading");
+        Standing::of(Converging, finding).until(Some(s.now + limit.saturating_sub(age)))
+    }
+}
+
+/// The client is live, but its stack does not show it: reloaded once, then left for a person.
+fn contradicted(s: &Situation) -> Option<Standing> {
+    let rung = s
+        .ladder
+        .contradicted()
+        .then(|| s.ladder.evidence.iter().find(|rung| rung.answer == crate::model::Answer::No))??;
+    let missing = |detail: String| {
+        Standing::of(Blocked, Finding::new(Reason::RegistrationMissing, &s.desired.client, detail))
+    };
+    if s.memory.reload_spent || s.ladder.answer(rung.id) != crate::model::Answer::No {
+        return Some(missing(format!("{}, also after it was reloaded", rung.detail)));
+    }
+    if rung.id != crate::model::EvidenceId::Listed {
+        return Some(missing(rung.detail.clone()));
+    }
+    let client = &s.desired.client;
+    let unused = match Unused::prove(client, s.desired, s.observed) {
+        Ok(unused) => unused,
+        Err(in_use) => return Some(missing(format!("{}; {}", rung.detail, in_use.by))),
+    };
+    match ProvenToLoad::prove(client, s.desired, s.observed) {
+        Ok(instead) => Standing::act(vec![
+            Step::Remove { unused, instead },
+            Step::Insert { module: client.clone() },
+        ]),
+        Err(objection) => Some(missing(format!(
+            "{}, and it is not proven that it would load again: {}",
+            rung.detail,
+            objection.sentence()
+        ))),
+    }
+}
+
+/// Both are loaded: the predecessor goes as soon as nobody uses it.
+fn legacy_beside(s: &Situation) -> Option<Standing> {
+    let legacy = live_legacy(s).filter(|_| s.ladder.registered())?;
+    let stay =
+        |reason, detail: String| Some(Standing::of(Degraded, Finding::new(reason, legacy, detail)));
+    if s.desired.legacy_policy == LegacyPolicy::Report {
+        return stay(Reason::LegacyKept, "the configuration says legacy = \"report\"".to_owned());
+    }
+    if let Some(standing) = failed_before(s, legacy) {
+        return Some(standing);
+    }
+    let unused = match Unused::prove(legacy, s.desired, s.observed) {
+        Ok(unused) => unused,
+        Err(in_use) => return stay(Reason::LegacyOwnsClient, in_use.by),
+    };
+    match ProvenToLoad::prove(&s.desired.client, s.desired, s.observed) {
+        Ok(instead) => Standing::act(eviction(s, unused, instead)),
+        Err(objection) => stay(
+            Reason::LegacyKept,
+            format!("it is not proven that the client would load again ({})", objection.sentence()),
+        ),
+    }
+}
+
+fn reached(s: &Situation) -> Option<Standing> {
+    if !s.ladder.registered() {
+        return None;
+    }
+    let with = s.ladder.exporter.as_ref().map_or("the RDMA stack", ModuleName::as_str);
+    let detail = format!("{with} as {}", s.desired.client_name);
+    let finding = Finding::new(Reason::Registered, &s.desired.client, detail);
+    let missing =
+        s.observed.pci.known().map(|pci| hardware::judge(s.desired, pci, s.memory.hardware));
+    let standing = match missing {
+        Some(Verdict::Present(short)) if !short.is_empty() => {
+            Standing::of(Degraded, short[0].clone())
+        }
+        _ => Standing::of(Ready, finding),
+    };
+    let (steps, wake) = chain::upkeep(s);
+    Some(Standing { steps, wake, ..standing })
+}
+
+fn client_in_transition(s: &Situation) -> Option<Standing> {
+    let client = &s.desired.client;
+    let finding = transition(client, in_transition(s.observed, client)?);
+    Some(Standing::of(Waiting, finding))
+}
+
+/// How a module between two states is told.
+pub fn transition(module: &ModuleName, state: InitState) -> Finding {
+    let doing = match state {
+        InitState::Coming => "being loaded by somebody else",
+        _ => "being unloaded",
+    };
+    Finding::new(Reason::ModuleInTransition, module, doing)
+}
+
+/// The predecessor made room, and the client did not load.
+fn put_legacy_back(s: &Situation) -> Option<Standing> {
+    let legacy = s.memory.evicted.as_ref()?;
+    s.memory.failures.get(&s.desired.client)?;
+    let gone = s.observed.state(legacy) == Fact::Known(InitState::Absent);
+    if !gone {
+        return None;
+    }
+    Standing::act(vec![Step::Insert { module: legacy.clone() }])
+}
+
+fn held(s: &Situation) -> Option<Standing> {
+    let hold = s.memory.holds.iter().find(|hold| hold.what.load)?;
+    let who = format!("{} ({})", hold.name, hold.who);
+    Some(Standing::of(Waiting, Finding::new(Reason::Held, who, hold.why.clone())))
+}
+
+fn swapped(s: &Situation) -> Option<Standing> {
+    swaps::standing(s)
+}
+
+fn unloaded_by_will(s: &Situation) -> Option<Standing> {
+    let gone = s.memory.vanished?;
+    let hold = s.desired.on_external_unload == OnExternalUnload::Hold && !gone.expected;
+    let detail = format!("{} was unloaded, and on_external_unload = \"hold\"", s.desired.client);
+    hold.then(|| Standing::of(Waiting, Finding::new(Reason::Held, "the configuration", detail)))
+}
+
+fn rival(s: &Situation) -> Option<Standing> {
+    let limit = s.desired.timing.repairs_per_hour as usize;
+    let (repairs, wake) = s.memory.repairs(s.now);
+    let again = s.memory.vanished.is_some() || live_legacy(s).is_some();
+    if limit == 0 || repairs < limit || !again {
+        return None;
+    }
+    let detail = format!("{limit} repairs within an hour were undone");
+    let finding = Finding::new(Reason::RivalActor, &s.desired.client, detail);
+    Some(Standing::of(Blocked, finding).until(wake))
+}
+
+/// The client went away without us: hands off until nothing moves any more.
+fn unsettled(s: &Situation) -> Option<Standing> {
+    let gone = s.memory.vanished?;
+    let quiet = s.memory.disturbed.max(gone.at.monotonic) + s.desired.timing.settle;
+    let client = &s.desired.client;
+    if let Some(stale) =
+        s.desired.prerequisites().find(|name| preflight::is_stale(name, s.observed))
+    {
+        let detail =
+            format!("{client} was unloaded, and the loaded {stale} is not the one on disk");
+        return Some(Standing::of(Waiting, Finding::new(Reason::DriverSwap, stale, detail)));
+    }
+    if s.now >= quiet {
+        return None;
+    }
+    let detail = format!(
+        "{client} was unloaded by somebody else; it is loaded again once nothing in the chain has \
+         changed for {} s",
+        s.desired.timing.settle.as_secs_f64()
+    );
+    Some(Standing::of(Waiting, Finding::new(Reason::DriverSwap, client, detail)).until(Some(quiet)))
+}
+
+/// The predecessor is loaded and the client is not.
+fn legacy_alone(s: &Situation) -> Option<Standing> {
+    let legacy = live_legacy(s)?;
+    let kept = |detail: String| {
+        Some(Standing::of(Degraded, Finding::new(Reason::LegacyKept, legacy, detail)))
+    };
+    if s.desired.legacy_policy == LegacyPolicy::Report {
+        return kept("the configuration says legacy = \"report\"".to_owned());
+    }
+    if let Some(failure) = s.memory.failures.get(&s.desired.client)
+        && failure.next.is_none_or(|next| s.now < next)
+    {
+        let standing =
+            kept(format!("the client could not take its place: {}", clause(&failure.finding)))?;
+        return Some(standing.until(failure.next));
+    }
+    if let Some(standing) = failed_before(s, legacy) {
+        return Some(standing);
+    }
+    let unused = match Unused::prove(legacy, s.desired, s.observed) {
+        Ok(unused) => unused,
+        Err(in_use) => {
+            let finding = Finding::new(Reason::LegacyInUse, legacy, in_use.by);
+            return Some(Standing::of(Blocked, finding));
+        }
+    };
+    match ProvenToLoad::prove(&s.desired.client, s.desired, s.observed) {
+        Ok(instead) => {
+            let mut steps = eviction(s, unused, instead);
+            steps.extend(chain::insertions(s));
+            Standing::act(steps)
+        }
+        Err(objection) => kept(format!("the client is not proven to load: {}", clause(&objection))),
+    }
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "the last row of the table")]
+fn chain_of_modules(s: &Situation) -> Option<Standing> {
+    Some(chain::standing(s))
+}
+
+/// A predecessor that could not be stopped or removed before, and why.
+fn failed_before(s: &Situation, legacy: &ModuleName) -> Option<Standing> {
+    let failure = s.memory.failures.get(legacy)?;
+    if failure.next.is_some_and(|next| s.now >= next) {
+        return None;
+    }
+    let finding = Finding::new(Reason::LegacyKept, legacy, clause(&failure.finding));
+    Some(Standing::of(Degraded, finding).until(failure.next))
+}
+
+/// Stopping its unit, if that runs, and removing it.
+fn eviction(s: &Situation, unused: Unused, instead: ProvenToLoad) -> Vec<Step> {
+    let module = unused.module().clone();
+    let unit = s.desired.legacy_units.get(&module).filter(|unit| {
+        s.observed
+            .units
+            .is_known_and(|units| units.get(*unit).is_some_and(crate::model::Unit::is_running))
+    });
+    unit.map(|unit| Step::StopUnit { unit: unit.clone(), module })
+        .into_iter()
+        .chain([Step::Remove { unused, instead }])
+        .collect()
+}
+
+fn live_legacy<'a>(s: &Situation<'a>) -> Option<&'a ModuleName> {
+    let live = |module: &&ModuleName| {
+        s.observed.state(module).is_known_and(|state| *state == InitState::Live)
+    };
+    s.desired.legacy.iter().find(live)
+}
+
+/// A finding's sentence as a clause of another sentence.
+pub fn clause(finding: &Finding) -> String {
+    finding.sentence().trim_end_matches('.').to_owned()
+}
