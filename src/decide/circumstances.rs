@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::model::{Circumstance, Desired, Fact, Observed};
+use crate::model::{Circumstance, Desired, Fact, Observed, PeerDirectory};
 
 /// One number per circumstance; `None` where it could not be read, which re-arms nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,7 @@ pub struct Circumstances {
     devices: Option<u64>,
     units: Option<u64>,
     chain: Option<u64>,
+    clients: Option<u64>,
     policy: Option<u64>,
 }
 
@@ -32,6 +33,7 @@ impl Circumstances {
                 )
             }),
             chain: chain(desired, observed),
+            clients: clients(&observed.rdma.peers),
             policy: Some(digest(&(
                 observed.kernel.modules_disabled,
                 observed.kernel.signatures_enforced,
@@ -52,6 +54,7 @@ impl Circumstances {
             Circumstance::Devices => self.devices,
             Circumstance::Units => self.units,
             Circumstance::Chain => self.chain,
+            Circumstance::Clients => self.clients,
             Circumstance::Policy => self.policy,
         }
     }
@@ -67,10 +70,20 @@ fn digest_of_devices(pci: &crate::model::Pci) -> u64 {
     digest(&(bindings(&pci.gpus), bindings(&pci.nics), pci.outside_changes))
 }
 
-/// Which prerequisites and predecessors are loaded, and from which build.
+fn clients(peers: &PeerDirectory) -> Option<u64> {
+    match peers {
+        PeerDirectory::Absent => Some(0),
+        PeerDirectory::Present(clients) => {
+            Some(digest(&clients.iter().map(|it| (&it.name, &it.version)).collect::<Vec<_>>()))
+        }
+        PeerDirectory::Unknown(_) => None,
+    }
+}
+
+/// Which prerequisites are loaded, and from which build.
 fn chain(desired: &Desired, observed: &Observed) -> Option<u64> {
     let mut parts = Vec::new();
-    for module in desired.modules().filter(|module| **module != desired.client) {
+    for module in desired.prerequisites() {
         match observed.state(module) {
             Fact::Known(state) => {
                 let build = observed.loaded(module).and_then(|loaded| loaded.build_id.clone());

@@ -22,6 +22,11 @@ pub mod rules;
 pub mod step;
 pub mod swaps;
 
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
 use crate::model::{
     Answer, Desired, EvidenceId, Finding, Hold, Mode, Monotonic, Observed, Reason, State,
 };

@@ -63,8 +63,11 @@ pub enum Circumstance {
     Devices,
     /// States of the watched units.
     Units,
-    /// Which modules of the configured set are loaded, and from which build.
+    /// Which prerequisites are loaded, and from which build. Predecessors do not count: putting
+    /// one back after a failure must not end the memory of that failure.
     Chain,
+    /// Who is registered in `memory_peers`.
+    Clients,
     /// The kernel's policy on modules.
     Policy,
 }
@@ -219,7 +222,7 @@ reasons! {
         "{subject} refuses a parameter: {detail}.",
         "Correct the options line in modprobe.d.";
     /// Another module registered under the client's name.
-    DuplicateClient = "duplicate-client", Event, [Blocked], [Chain],
+    DuplicateClient = "duplicate-client", Event, [Blocked], [Chain, Clients],
         "{subject} cannot register, since its name is taken: {detail}.",
         "Unload the other client.";
     /// Live, but the stack that should list the client does not.
