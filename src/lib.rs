@@ -5,7 +5,7 @@
 //! 1. [`model`]: the nouns. What is wanted, what was seen, what is said.
 //! 2. [`decide`], pure, from nouns to decisions; and beside it the doors to the world:
 //!    [`host`] (the machine), [`config`] (files), [`dbus`] (callers), [`systemd`] (the manager
-//!    and the journal).
+//!    and the journal), [`record`] (state file and history).
 //! 3. [`reconciler`]: the loop. It alone owns state; it observes, decides, acts and publishes.
 //! 4. The binaries `peermemd` and `peermemctl`.
 //!
@@ -19,4 +19,5 @@ pub mod decide;
 pub mod host;
 pub mod model;
 pub mod reconciler;
+pub mod record;
 pub mod systemd;
