@@ -1,5 +1,7 @@
 //! The floors of the architecture, and the purity of what decides.
 
+#![allow(clippy::expect_used, reason = "a test fails by it")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

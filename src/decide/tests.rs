@@ -352,7 +352,8 @@ fn three_attempts_of_a_hardware_driver_then_an_event() {
 
 #[test]
 fn a_certain_refusal_is_not_tried() {
-    let table: [(fn(&mut Observed), Reason); 6] = [
+    type Change = fn(&mut Observed);
+    let table: [(Change, Reason); 6] = [
         (|it| drop(files(it).modules.remove(&name("nvidia_peermem"))), Reason::ModuleNotFound),
         (
             |it| file_of(it, "nvidia_peermem").deny_listed = Some("/etc/modprobe.d/x:1".into()),

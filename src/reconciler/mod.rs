@@ -1,1 +1,426 @@
-//! The loop that owns all state.
+//! The loop that owns all state: look, decide, run at most one step, look again, publish.
+//!
+//! Inputs arrive on channels and only say "look again" or ask something; nothing else writes
+//! the state. While a step runs the loop stays responsive: it answers, pings the watchdog, and
+//! calls a load stuck when it is.
+
+mod chronicle;
+mod requests;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use crate::dbus::{AttemptFinished, Request};
+use crate::decide::memory::{Memory, SeenHardware};
+use crate::decide::project::{self, Ledger};
+use crate::decide::step::Step;
+use crate::decide::{Decision, backoff, decide};
+use crate::host::{Attempt, Change, Host};
+use crate::model::{Desired, Finding, ModuleName, Monotonic, Observed, Outcome, Reason, Status};
+use crate::record::{History, StateFile};
+use crate::systemd::{Notifier, Watchdog};
+use chronicle::Chronicle;
+use requests::Waiting;
+
+/// Looks that follow each other no closer than this, so that a storm of events is one look.
+const CALM: Duration = Duration::from_millis(100);
+
+/// How long the events of a step of ours may trail behind it.
+const ECHO: Duration = Duration::from_secs(1);
+
+/// Where the configuration comes from when it is read again: the new one, or why it is not taken.
+pub type ReadConfiguration = Box<dyn FnMut() -> Result<Configured, String>>;
+
+/// A configuration that is ready to be used.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// What is wanted.
+    pub desired: Desired,
+    /// The files that it came from.
+    pub files: Vec<String>,
+    /// Why the files could not be understood; then `desired` is the default, to observe with.
+    pub error: Option<String>,
+}
+
+/// Everything that goes in and out of the loop beside the host.
+pub struct Doors {
+    /// The latest snapshot.
+    pub status: watch::Sender<Arc<Status>>,
+    /// Finished steps.
+    pub attempts: broadcast::Sender<AttemptFinished>,
+    /// Calls.
+    pub requests: mpsc::Receiver<Request>,
+    /// What systemd is told.
+    pub notifier: Rc<Notifier>,
+    /// The watchdog that the loop feeds.
+    pub watchdog: Watchdog,
+    /// What happened, kept across reboots.
+    pub history: History,
+    /// The snapshot as a file, for whoever has no bus.
+    pub state_file: StateFile,
+    /// Reads the configuration again.
+    pub read_configuration: ReadConfiguration,
+}
+
+/// The owner of all state.
+pub struct Reconciler<H> {
+    host: H,
+    desired: Desired,
+    memory: Memory,
+    ledger: Ledger,
+    chronicle: Chronicle,
+    doors: Doors,
+    waiting: Waiting,
+    running: Option<Running>,
+    seen: Option<(Observed, Decision)>,
+    /// Another look is due at this time.
+    look_at: Option<Instant>,
+    last_look: Instant,
+    last_step: Option<(ModuleName, Instant)>,
+    ping_at: Option<Instant>,
+    state_file_failed: bool,
+    jitter: u64,
+}
+
+/// A step in progress.
+struct Running {
+    step: Step,
+    attempt: Attempt,
+    since: Instant,
+    stuck: bool,
+}
+
+/// What woke the loop.
+enum Wake {
+    Changed(Change),
+    StepEnded(Outcome),
+    Asked(Option<Request>),
+    Due,
+    Watchdog,
+    Overdue,
+    Stop,
+    Reload,
+}
+
+impl<H: Host> Reconciler<H> {
+    /// Nothing is looked at yet.
+    pub fn new(host: H, configured: Configured, doors: Doors, seen: SeenHardware) -> Self {
+        let started = host.now();
+        let jitter = started.real ^ started.monotonic.0;
+        let ledger = Ledger {
+            backend: host.backend(),
+            attempts: 0,
+            failures: 0,
+            state_change: started,
+            last_check: 0,
+            configuration_files: configured.files.clone(),
+        };
+        let mut memory = Memory::new(started, seen, jitter);
+        let ping_at = doors.watchdog.interval.map(|interval| Instant::now() + interval);
+        memory.config_error = configured.error.as_ref().map(|error| unreadable(error));
+        Self {
+            host,
+            desired: configured.desired,
+            memory,
+            ledger,
+            chronicle: Chronicle::default(),
+            doors,
+            waiting: Waiting::default(),
+            running: None,
+            seen: None,
+            look_at: Some(Instant::now()),
+            last_look: Instant::now(),
+            last_step: None,
+            ping_at,
+            state_file_failed: false,
+            jitter,
+        }
+    }
+
+    /// Runs until `stop` is ready. `reload` says when the configuration is to be read again.
+    pub async fn run(&mut self, stop: impl Future<Output = ()>, mut reload: mpsc::Receiver<()>) {
+        tokio::pin!(stop);
+        loop {
+            if self.running.is_none() && self.look_at.is_some_and(|at| at <= Instant::now()) {
+                self.look().await;
+            }
+            let wake = self.sleep(stop.as_mut(), &mut reload).await;
+            match wake {
+                Wake::Changed(change) => self.changed(&change),
+                Wake::StepEnded(outcome) => self.step_ended(outcome).await,
+                Wake::Asked(Some(request)) => self.asked(request).await,
+                Wake::Asked(None) | Wake::Stop => break,
+                Wake::Due => {}
+                Wake::Watchdog => self.ping(),
+                Wake::Overdue => self.overdue(),
+                Wake::Reload => drop(self.reload()),
+            }
+        }
+        if let Err(error) = self.doors.state_file.remove() {
+            tracing::warn!("{}: {error}", self.doors.state_file.path().display());
+        }
+    }
+
+    /// Whether callers that wait for an outcome have one and no step is running.
+    pub fn is_settled(&self) -> bool {
+        self.running.is_none() && self.doors.status.borrow().is_settled()
+    }
+
+    /// Tells the manager that this loop is alive.
+    fn ping(&mut self) {
+        self.doors.watchdog.ping(&self.doors.notifier);
+        self.ping_at = self.doors.watchdog.interval.map(|interval| Instant::now() + interval);
+    }
+
+    async fn sleep(
+        &mut self,
+        stop: std::pin::Pin<&mut impl Future<Output = ()>>,
+        reload: &mut mpsc::Receiver<()>,
+    ) -> Wake {
+        let (overdue, ping_at) = (self.next_overdue(), self.ping_at);
+        let idle = self.running.is_none();
+        let look_at = self.look_at.filter(|_| idle);
+        let Self { host, doors, running, .. } = self;
+        tokio::select! {
+            () = stop => Wake::Stop,
+            Some(()) = reload.recv() => Wake::Reload,
+            outcome = ended(running) => Wake::StepEnded(outcome),
+            request = doors.requests.recv() => Wake::Asked(request),
+            change = host.changed() => Wake::Changed(change),
+            () = at(look_at) => Wake::Due,
+            () = at(overdue) => Wake::Overdue,
+            () = at(ping_at) => Wake::Watchdog,
+        }
+    }
+
+    /// An event: look again, soon.
+    fn changed(&mut self, change: &Change) {
+        if let Change::Module(module) = change
+            && self.desired.modules().any(|ours| ours == module)
+            && !self.is_echo(module)
+        {
+            self.memory.disturb(self.host.now().monotonic);
+        }
+        let earliest = self.last_look + CALM;
+        self.look_by(earliest);
+    }
+
+    fn look_by(&mut self, when: Instant) {
+        self.look_at = Some(self.look_at.map_or(when, |at| at.min(when)));
+    }
+
+    /// Whether an event about the module only repeats what a step of ours did.
+    fn is_echo(&self, module: &ModuleName) -> bool {
+        let running = self.running.as_ref().is_some_and(|running| running.step.module() == module);
+        let recent = self
+            .last_step
+            .as_ref()
+            .is_some_and(|(ours, ended)| ours == module && ended.elapsed() < ECHO);
+        running || recent
+    }
+
+    async fn look(&mut self) {
+        let observed = self.host.observe(&self.desired).await;
+        self.consider(observed);
+    }
+
+    /// Takes in a look: notice, decide, publish, and start a step if one is called for.
+    fn consider(&mut self, observed: Observed) {
+        let now = self.host.now();
+        self.last_look = Instant::now();
+        self.ledger.last_check = now.real;
+        self.chronicle.boot(&observed.kernel.boot_id);
+        for happening in self.memory.notice(&self.desired, &observed, now) {
+            if let Some(entry) = self.chronicle.happening(&happening, now) {
+                self.doors.history.append(entry);
+            }
+        }
+        let decision = decide(&self.desired, &observed, &self.memory, now.monotonic);
+        self.memory.standing = Some((decision.state, decision.finding.clone()));
+        self.look_at = Some(self.next_look(&decision, now.monotonic));
+        let step = decision.next_step().cloned();
+        self.seen = Some((observed, decision));
+        match step {
+            Some(step) => self.start(step),
+            None => self.rest(),
+        }
+    }
+
+    /// The pass is over.
+    fn rest(&mut self) {
+        self.host.rest();
+        self.publish(None);
+        let state = self.doors.status.borrow().state;
+        if self.waiting.pass_ended(state) {
+            self.memory.forget_failures();
+            self.look_by(Instant::now());
+        }
+    }
+
+    fn start(&mut self, step: Step) {
+        let activity = Finding::new(Reason::LoadRunning, step.subject(), step.doing());
+        let attempt = match &step {
+            Step::StopUnit { unit, .. } => self.host.stop_unit(unit),
+            Step::Remove { unused, .. } => self.host.remove(unused.module()),
+            Step::Insert { module } => self.host.insert(module),
+        };
+        self.running = Some(Running { step, attempt, since: Instant::now(), stuck: false });
+        self.publish(Some(&activity));
+    }
+
+    /// A step came back. What it did is what the look after it shows.
+    async fn step_ended(&mut self, outcome: Outcome) {
+        let Some(Running { step, .. }) = self.running.take() else { return };
+        let observed = self.host.observe(&self.desired).await;
+        let now = self.host.now();
+        let view = (&self.desired, &observed);
+        let result = self.memory.finished(&step, &outcome, view, now);
+        self.ledger.attempts += 1;
+        self.ledger.failures += u64::from(result.is_err());
+        self.last_step = Some((step.module().clone(), Instant::now()));
+        let entry = self.chronicle.step(&step, &outcome, &result, (self.ledger.attempts, now));
+        self.doors.history.append(entry);
+        self.announce(&step, result.err().map(|finding| finding.reason), outcome.errno);
+        self.consider(observed);
+    }
+
+    fn announce(&self, step: &Step, reason: Option<Reason>, errno: i32) {
+        let (attempt, result) = match reason {
+            None => (self.ledger.attempts, "ok"),
+            Some(Reason::LoadStuck) => (self.ledger.attempts + 1, "stuck"),
+            Some(_) => (self.ledger.attempts, "failed"),
+        };
+        let module = step.subject().to_owned();
+        // Without subscribers there is nobody to tell.
+        let _ =
+            self.doors.attempts.send(AttemptFinished { attempt, result, module, reason, errno });
+    }
+
+    /// When to look again without an event: the decision's own time, or the next resync.
+    fn next_look(&mut self, decision: &Decision, now: Monotonic) -> Instant {
+        self.jitter = backoff::next_jitter(self.jitter);
+        let resync = self.desired.timing.resync;
+        let resync = resync.saturating_sub(backoff::jittered(resync / 8, self.jitter));
+        let wait = decision.wake.map_or(resync, |wake| wake.since(now).min(resync));
+        Instant::now() + wait
+    }
+
+    /// The next time at which waiting for the running step has to be told.
+    fn next_overdue(&self) -> Option<Instant> {
+        let running = self.running.as_ref()?;
+        let stuck = (!running.stuck).then(|| running.since + self.desired.timing.load_stuck);
+        stuck.into_iter().chain(self.waiting.deadline()).min()
+    }
+
+    fn overdue(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let (module, age) = (running.step.module().clone(), running.since.elapsed());
+        let limit = self.desired.timing.load_stuck;
+        if !running.stuck && age >= limit {
+            running.stuck = true;
+            let step = running.step.clone();
+            self.stuck(&step, limit);
+        }
+        self.waiting.give_up(&module, age);
+    }
+
+    fn stuck(&mut self, step: &Step, limit: Duration) {
+        let detail = format!("{} s", limit.as_secs());
+        let finding = Finding::new(Reason::LoadStuck, step.subject(), detail);
+        let entry = self.chronicle.stuck(&finding, self.host.now());
+        self.doors.history.append(entry);
+        self.announce(step, Some(Reason::LoadStuck), 0);
+        self.publish(Some(&finding));
+    }
+
+    /// Replaces the snapshot and tells systemd and the record.
+    fn publish(&mut self, activity: Option<&Finding>) {
+        let Some((observed, decision)) = &self.seen else { return };
+        let now = self.host.now();
+        let mut status =
+            project::status(&self.desired, observed, &self.memory, decision, &self.ledger);
+        if let Some(activity) = activity {
+            status = project::while_running(&status, activity);
+        }
+        let before = Arc::clone(&self.doors.status.borrow());
+        if before.state != status.state || before.reason.is_none() {
+            self.ledger.state_change = now;
+            status.state_change = now;
+        }
+        if let Some(entry) = self.chronicle.state(&before, &status, now) {
+            self.doors.history.append(entry);
+        }
+        if before.status_text != status.status_text {
+            self.doors.notifier.status(&status.status_text);
+        }
+        self.write_state(&status);
+        self.doors.status.send_replace(Arc::new(status));
+    }
+
+    /// A file that cannot be written is told once, until it can be again.
+    fn write_state(&mut self, status: &Status) {
+        let result = self.doors.state_file.write(status);
+        match &result {
+            Err(error) if !self.state_file_failed => {
+                tracing::warn!("{}: {error}", self.doors.state_file.path().display());
+            }
+            _ => {}
+        }
+        self.state_file_failed = result.is_err();
+    }
+
+    /// Reads the configuration again; a bad one changes nothing.
+    fn reload(&mut self) -> Result<(), String> {
+        self.doors.notifier.reloading();
+        let result = (self.doors.read_configuration)();
+        match &result {
+            Ok(configured) => {
+                tracing::info!(files = ?configured.files, "configuration taken over");
+                self.desired = configured.desired.clone();
+                self.ledger.configuration_files.clone_from(&configured.files);
+                self.memory.config_error = None;
+                self.memory.forget_failures();
+                self.look_by(Instant::now());
+            }
+            Err(error) => tracing::error!("the old configuration stays in force: {error}"),
+        }
+        self.doors.notifier.ready(&self.doors.status.borrow().status_text);
+        result.map(drop)
+    }
+}
+
+/// How a configuration that could not be understood is told.
+fn unreadable(error: &str) -> Finding {
+    Finding::new(Reason::ConfigInvalid, "the configuration", error)
+}
+
+/// The end of the running step; never, if none runs.
+async fn ended(running: &mut Option<Running>) -> Outcome {
+    match running {
+        Some(running) => running.attempt.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl<H> std::fmt::Debug for Reconciler<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reconciler").field("memory", &self.memory).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Doors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Doors").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,221 @@
+//! What happened, for the journal and for the history: only changes, each told once.
+
+use crate::decide::memory::Happening;
+use crate::decide::step::Step;
+use crate::model::{Finding, HistoryEntry, Moment, Outcome, Reason, State, Status};
+use crate::systemd::message;
+
+/// Builds the entries and logs them. Remembers what it said, so that a repetition is quiet.
+#[derive(Debug, Default)]
+pub(super) struct Chronicle {
+    boot_id: String,
+    last_failure: Option<(String, Reason)>,
+}
+
+/// The parts of an entry that differ.
+struct Event<'a> {
+    kind: &'static str,
+    subject: &'a str,
+    result: &'a str,
+    reason: &'a str,
+    errno: i32,
+    ours: bool,
+    text: String,
+}
+
+impl Chronicle {
+    /// The boot that everything from now on happens in.
+    pub(super) fn boot(&mut self, boot_id: &str) {
+        if self.boot_id != boot_id {
+            boot_id.clone_into(&mut self.boot_id);
+        }
+    }
+
+    /// A change of state or reason, if there is one.
+    pub(super) fn state(
+        &mut self,
+        before: &Status,
+        after: &Status,
+        now: Moment,
+    ) -> Option<HistoryEntry> {
+        if (before.state, before.reason) == (after.state, after.reason) {
+            return None;
+        }
+        log_state(after);
+        let event = Event {
+            kind: "state",
+            subject: "",
+            result: after.state.as_str(),
+            reason: after.reason.map_or("", Reason::slug),
+            errno: 0,
+            ours: true,
+            text: after.status_text.clone(),
+        };
+        Some(self.entry(event, now))
+    }
+
+    /// Something that the comparison of two looks shows. What a step of ours did is told by
+    /// [`Self::step`].
+    pub(super) fn happening(&self, happening: &Happening, now: Moment) -> Option<HistoryEntry> {
+        let (kind, subject, result, text) = match happening {
+            Happening::Appeared(_, true) | Happening::Vanished(_, true) => return None,
+            Happening::Appeared(module, false) => (
+                "appeared",
+                module.as_str(),
+                "live",
+                format!("{module} was loaded by somebody else."),
+            ),
+            Happening::Vanished(module, false) => (
+                "vanished",
+                module.as_str(),
+                "absent",
+                format!("{module} was unloaded by somebody else."),
+            ),
+            Happening::Replaced(module) => (
+                "appeared",
+                module.as_str(),
+                "live",
+                format!("{module} was replaced by another build of it by somebody else."),
+            ),
+            Happening::SwapBegan(_, name) => {
+                ("hold", name.as_str(), "on", format!("Standing aside: {name} is at work."))
+            }
+            Happening::SwapEnded(_, name) => {
+                ("hold", name.as_str(), "off", format!("{name} is done."))
+            }
+        };
+        match happening {
+            Happening::Vanished(module, _) => tracing::warn!(
+                MESSAGE_ID = message::VANISHED,
+                PEERMEM_MODULE = module.as_str(),
+                "{text}"
+            ),
+            Happening::SwapBegan(..) | Happening::SwapEnded(..) => {
+                tracing::info!(MESSAGE_ID = message::HELD, "{text}");
+            }
+            _ => tracing::info!("{text}"),
+        }
+        let ours = kind == "hold";
+        Some(self.entry(Event { kind, subject, result, reason: "", errno: 0, ours, text }, now))
+    }
+
+    /// A finished step.
+    pub(super) fn step(
+        &mut self,
+        step: &Step,
+        outcome: &Outcome,
+        result: &Result<(), Finding>,
+        (attempt, now): (u64, Moment),
+    ) -> HistoryEntry {
+        let (kind, done, id) = match step {
+            Step::Insert { .. } => ("load", "loaded", message::LOADED),
+            Step::Remove { .. } => ("unload", "unloaded", message::UNLOADED),
+            Step::StopUnit { .. } => ("unit-stop", "stopped", message::UNLOADED),
+        };
+        let subject = step.subject();
+        let (result, reason, text) = match result {
+            Ok(()) => {
+                self.last_failure = None;
+                let text = format!("{subject} {done}.");
+                tracing::info!(MESSAGE_ID = id, PEERMEM_MODULE = subject, "{text}");
+                ("ok", "", text)
+            }
+            Err(finding) => {
+                self.log_failure(finding, outcome.errno, attempt);
+                ("failed", finding.reason.slug(), finding.sentence())
+            }
+        };
+        let errno = outcome.errno;
+        self.entry(Event { kind, subject, result, reason, errno, ours: true, text }, now)
+    }
+
+    /// A step that does not end.
+    pub(super) fn stuck(&self, finding: &Finding, now: Moment) -> HistoryEntry {
+        let text = finding.sentence();
+        tracing::warn!(
+            MESSAGE_ID = message::LOAD_STUCK,
+            PEERMEM_MODULE = finding.subject.as_str(),
+            PEERMEM_REASON = finding.reason.slug(),
+            "{text}"
+        );
+        let reason = finding.reason.slug();
+        let subject = &finding.subject;
+        let event =
+            Event { kind: "load", subject, result: "stuck", reason, errno: 0, ours: true, text };
+        self.entry(event, now)
+    }
+
+    /// The first failure of a kind is a warning; that it repeats is for whoever debugs.
+    fn log_failure(&mut self, finding: &Finding, errno: i32, attempt: u64) {
+        let key = (finding.subject.clone(), finding.reason);
+        let known = self.last_failure.as_ref() == Some(&key);
+        self.last_failure = Some(key);
+        let text = finding.sentence();
+        if known {
+            tracing::debug!(
+                MESSAGE_ID = message::REFUSED,
+                PEERMEM_MODULE = finding.subject.as_str(),
+                PEERMEM_REASON = finding.reason.slug(),
+                PEERMEM_ATTEMPT = attempt,
+                ERRNO = errno,
+                "{text}"
+            );
+        } else {
+            tracing::warn!(
+                MESSAGE_ID = message::REFUSED,
+                PEERMEM_MODULE = finding.subject.as_str(),
+                PEERMEM_REASON = finding.reason.slug(),
+                PEERMEM_ATTEMPT = attempt,
+                ERRNO = errno,
+                "{text}"
+            );
+        }
+    }
+
+    fn entry(&self, event: Event, now: Moment) -> HistoryEntry {
+        HistoryEntry {
+            timestamp: now.real,
+            boot_id: self.boot_id.clone(),
+            event: event.kind.to_owned(),
+            subject: event.subject.to_owned(),
+            result: event.result.to_owned(),
+            reason: event.reason.to_owned(),
+            errno: event.errno,
+            actor: if event.ours { "peermemd" } else { "outside" }.to_owned(),
+            text: event.text,
+        }
+    }
+}
+
+fn log_state(status: &Status) {
+    let state = status.state.as_str();
+    let reason = status.reason.map_or("", Reason::slug);
+    let id = message::of_state(status.state);
+    let text = &status.status_text;
+    match status.state {
+        State::Blocked => {
+            tracing::error!(
+                MESSAGE_ID = id,
+                PEERMEM_STATE = state,
+                PEERMEM_REASON = reason,
+                "{text}"
+            );
+        }
+        State::Degraded => {
+            tracing::warn!(
+                MESSAGE_ID = id,
+                PEERMEM_STATE = state,
+                PEERMEM_REASON = reason,
+                "{text}"
+            );
+        }
+        _ => {
+            tracing::info!(
+                MESSAGE_ID = id,
+                PEERMEM_STATE = state,
+                PEERMEM_REASON = reason,
+                "{text}"
+            );
+        }
+    }
+}
