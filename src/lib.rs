@@ -7,6 +7,7 @@
 //!    [`host`] (the machine), [`config`] (files), [`dbus`] (callers), [`systemd`] (the manager
 //!    and the journal), [`record`] (state file and history).
 //! 3. [`reconciler`]: the loop. It alone owns state; it observes, decides, acts and publishes.
+//!    [`daemon`] puts it together with the doors.
 //! 4. The binaries `peermemd` and `peermemctl`.
 //!
 //! Data flows one way: a [`host::Change`] says "look again", [`host::Host::observe`] brings an
@@ -14,6 +15,7 @@
 //! and looks again, and a [`model::Status`] goes out to whoever asks.
 
 pub mod config;
+pub mod daemon;
 pub mod dbus;
 pub mod decide;
 pub mod host;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::memory::{Memory, SeenHardware};
+use super::memory::Memory;
 use super::{Decision, decide};
 use crate::model::{
     BootLoaders, Desired, Fact, Files, GpuDriver, InitState, Kernel, LoadedModule, ModuleFile,
     ModuleName, Moment, Monotonic, Observed, Pci, PciDevice, PeerClient, PeerDirectory, Rdma,
-    Resolution, Symbol,
+    Resolution, SeenHardware, Symbol,
 };
 
 pub(super) const REGISTER: &str = "ib_register_peer_memory_client";

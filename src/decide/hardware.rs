@@ -1,7 +1,7 @@
 //! Whether the node has business with GPUDirect, by what is on PCI.
 
-use super::memory::{SeenHardware, count};
-use crate::model::{Desired, Finding, Pci, PciDevice, Reason};
+use super::memory::count;
+use crate::model::{Desired, Finding, Pci, PciDevice, Reason, SeenHardware};
 
 /// Drivers that hand a device to somebody else than this kernel's drivers.
 const PASS_THROUGH: [&str; 3] = ["vfio-pci", "pci-stub", "pciback"];

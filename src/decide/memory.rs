@@ -54,15 +54,6 @@ pub struct Memory {
     jitter: u64,
 }
 
-/// How much hardware was seen at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct SeenHardware {
-    /// GPUs.
-    pub gpus: u32,
-    /// RDMA network cards, virtual functions not counted.
-    pub nics: u32,
-}
-
 /// The client went away without us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vanished {

@@ -26,8 +26,8 @@ pub use hold::{Hold, HoldKind, What};
 pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
 pub use observed::{
     BootLoaders, Files, GpuDriver, GpuFlavour, Kernel, LoadedModule, ModuleFile, Observed, Pci,
-    PciDevice, PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, Swap, SwapKind,
-    Symbol, Unit,
+    PciDevice, PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, SeenHardware, Swap,
+    SwapKind, Symbol, Unit,
 };
 pub use outcome::{InstallCommand, Outcome};
 pub use reason::{Advisory, Circumstance, Class, Finding, REASONS, Reason, ReasonRow, State};

@@ -262,6 +262,15 @@ pub struct Pci {
     pub outside_changes: u64,
 }
 
+/// The most hardware that was seen in this boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenHardware {
+    /// GPUs.
+    pub gpus: u32,
+    /// RDMA network cards, virtual functions not counted.
+    pub nics: u32,
+}
+
 /// A PCI device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PciDevice {

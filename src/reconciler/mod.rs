@@ -15,13 +15,13 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::dbus::{AttemptFinished, Request};
-use crate::decide::memory::{Memory, SeenHardware};
+use crate::decide::memory::Memory;
 use crate::decide::project::{self, Ledger};
 use crate::decide::step::Step;
 use crate::decide::{Decision, backoff, decide};
 use crate::host::{Attempt, Change, Host};
 use crate::model::{Desired, Finding, ModuleName, Monotonic, Observed, Outcome, Reason, Status};
-use crate::record::{History, StateFile};
+use crate::record::{HardwareFile, History, StateFile};
 use crate::systemd::{Notifier, Watchdog};
 use chronicle::Chronicle;
 use requests::Waiting;
@@ -62,6 +62,8 @@ pub struct Doors {
     pub history: History,
     /// The snapshot as a file, for whoever has no bus.
     pub state_file: StateFile,
+    /// The hardware that was seen in this boot.
+    pub hardware: HardwareFile,
     /// Reads the configuration again.
     pub read_configuration: ReadConfiguration,
 }
@@ -234,10 +236,14 @@ impl<H: Host> Reconciler<H> {
         self.last_look = Instant::now();
         self.ledger.last_check = now.real;
         self.chronicle.boot(&observed.kernel.boot_id);
+        let seen = self.memory.hardware;
         for happening in self.memory.notice(&self.desired, &observed, now) {
             if let Some(entry) = self.chronicle.happening(&happening, now) {
                 self.doors.history.append(entry);
             }
+        }
+        if self.memory.hardware != seen {
+            self.doors.hardware.write(self.memory.hardware);
         }
         let decision = decide(&self.desired, &observed, &self.memory, now.monotonic);
         self.memory.standing = Some((decision.state, decision.finding.clone()));
