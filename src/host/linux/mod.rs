@@ -1,1 +1,3 @@
 //! The running kernel.
+
+pub mod modprobe_config;
