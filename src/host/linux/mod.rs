@@ -1,3 +1,4 @@
 //! The running kernel.
 
+pub mod libkmod;
 pub mod modprobe_config;
