@@ -1,4 +1,5 @@
 //! The running kernel.
 
+pub mod inspect;
 pub mod libkmod;
 pub mod modprobe_config;

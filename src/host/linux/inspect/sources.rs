@@ -1,0 +1,87 @@
+//! Where in modprobe.d a directive stands.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::host::linux::modprobe_config::{Directive, Keyword, parse};
+
+/// Where libkmod looks, strongest first. Which of the last two it knows depends on how it was
+/// built; on most systems they are the same directory.
+const DIRECTORIES: [&str; 5] = [
+    "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/local/lib/modprobe.d",
+    "/usr/lib/modprobe.d",
+    "/lib/modprobe.d",
+];
+
+/// More than this of one file is not read.
+const FILE_LIMIT: u64 = 1024 * 1024;
+
+/// The directives of all files, in the order in which libkmod reads them.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    directives: Vec<(PathBuf, Directive)>,
+}
+
+impl Sources {
+    /// Reads the files of `directories`, or of the host's. What cannot be read has no place to
+    /// be named, and is left out.
+    pub(super) fn read(directories: Option<&[PathBuf]>) -> Self {
+        let host = || DIRECTORIES.map(PathBuf::from).to_vec();
+        let directories = directories.map_or_else(host, <[PathBuf]>::to_vec);
+        let mut sources = Self::default();
+        for path in files(&directories).into_values() {
+            let text = read_text(&path).unwrap_or_default();
+            let directives = parse(&text).into_iter();
+            sources.directives.extend(directives.map(|directive| (path.clone(), directive)));
+        }
+        sources
+    }
+
+    /// The place of the `install` line that gave `module` this command.
+    pub(super) fn install(&self, module: &str, command: &str) -> Option<String> {
+        self.find(|directive| {
+            directive.keyword == Keyword::Install
+                && directive.value.trim() == command.trim()
+                && (directive.name == module || directive.name.contains(['*', '?', '[']))
+        })
+    }
+
+    /// The place of the deny list that names `module`.
+    pub(super) fn deny_list(&self, module: &str) -> String {
+        self.find(|directive| directive.keyword == Keyword::Blacklist && directive.name == module)
+            .unwrap_or_else(|| "the kernel command line".to_owned())
+    }
+
+    fn find(&self, fits: impl Fn(&Directive) -> bool) -> Option<String> {
+        let (path, directive) = self.directives.iter().find(|(_, directive)| fits(directive))?;
+        Some(format!("{}:{}", path.display(), directive.line))
+    }
+}
+
+/// The files by name: sorted by it, and of one name only that in the strongest directory.
+fn files(directories: &[PathBuf]) -> BTreeMap<std::ffi::OsString, PathBuf> {
+    let mut files = BTreeMap::new();
+    for directory in directories {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if is_configuration(&entry.path()) {
+                files.entry(entry.file_name()).or_insert_with(|| entry.path());
+            }
+        }
+    }
+    files
+}
+
+fn is_configuration(path: &Path) -> bool {
+    let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+    !hidden && path.extension().is_some_and(|kind| kind == "conf" || kind == "alias")
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_LIMIT).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
