@@ -3,3 +3,4 @@
 pub mod inspect;
 pub mod libkmod;
 pub mod modprobe_config;
+pub mod worker;
