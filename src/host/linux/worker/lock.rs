@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ impl LoadLock {
             .write(true)
             .create(true)
             .truncate(false)
+            // Whoever can open it can lock it, and keep every load waiting.
+            .mode(0o600)
             .open(runtime_dir.join(FILE))?;
         let mut lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
         let record = Record {
