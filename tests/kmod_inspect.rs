@@ -6,13 +6,13 @@
 mod module_tree;
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use module_tree::{Fixture, GET_PAGES, REGISTER, debian_stack, name, run, stack, stand_in};
 use peermemd::host::linux::inspect::InspectRequest;
-use peermemd::host::linux::libkmod::index::Index;
-use peermemd::host::linux::libkmod::{Context, ModuleTree};
-use peermemd::model::{Desired, Fact, InitState, Resolution, Symbol};
+use peermemd::host::linux::libkmod::{Context, Module, ModuleTree};
+use peermemd::model::{Desired, Fact, InitState, ModuleName, Resolution, Symbol};
 
 fn symbol(name: &str, crc: u32) -> Symbol {
     Symbol { name: name.to_owned(), crc: (crc != 0).then_some(crc) }
@@ -236,12 +236,7 @@ fn names_take_dash_and_underscore_and_aliases_are_followed() {
     fixture.configure("a.conf", "alias gpu-driver nvidia\n");
     let context = Context::new(&fixture.tree()).unwrap();
     let found = |text: &str| -> Vec<String> {
-        context
-            .lookup(text)
-            .unwrap()
-            .iter()
-            .map(peermemd::host::linux::libkmod::Module::name)
-            .collect()
+        context.lookup(text).unwrap().iter().map(Module::name).collect()
     };
     assert_eq!(found("nvidia-peermem"), ["nvidia_peermem"]);
     assert_eq!(found("nvidia_peermem"), ["nvidia_peermem"]);
@@ -255,15 +250,25 @@ fn names_take_dash_and_underscore_and_aliases_are_followed() {
 #[test]
 fn the_kmod_crate_and_our_own_calls_agree() {
     let fixture = Fixture::new(&stack());
-    let index = Index::open(Some(&fixture.modules())).unwrap();
+    let theirs = kmod::Context::new_with_dirname(&fixture.modules()).unwrap();
     let context = Context::new(&fixture.tree()).unwrap();
     for module in Desired::default().modules() {
         let ours = context.module(module.as_str()).unwrap();
-        assert_eq!(index.path(module.as_str()).unwrap(), ours.path(), "{module}");
-        let exported = ours.symbols().unwrap_or_default();
-        for symbol in exported {
-            assert_eq!(index.exporter(&symbol.name).unwrap().as_ref(), Some(module));
+        let its = theirs.module_new_from_name(module.as_str()).unwrap();
+        assert_eq!(its.path().map(PathBuf::from), ours.path(), "{module}");
+        for symbol in ours.symbols().unwrap_or_default() {
+            let alias = format!("symbol:{}", symbol.name);
+            let names = |list: Vec<String>| list.into_iter().map(|text| name(&text)).collect();
+            let found: Vec<_> = theirs
+                .module_new_from_lookup(&alias)
+                .unwrap()
+                .map(|found| found.name().to_string_lossy().into_owned())
+                .collect();
+            let found: Vec<ModuleName> = names(found);
+            let ours: Vec<ModuleName> =
+                names(context.lookup(&alias).unwrap().iter().map(Module::name).collect());
+            assert_eq!(found.as_slice(), std::slice::from_ref(module), "{alias}");
+            assert_eq!(found, ours, "{alias}");
         }
     }
-    assert_eq!(index.directory(), fixture.modules());
 }

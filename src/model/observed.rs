@@ -123,7 +123,7 @@ pub struct ModuleFile {
     pub license: Option<String>,
     /// The signer, if the file is signed.
     pub signer: Option<String>,
-    /// Direct dependencies by `modules.dep`.
+    /// Dependencies by `modules.dep`, theirs included.
     pub depends: Vec<ModuleName>,
     /// Undefined symbols, for the client and its predecessors; unknown when the file could not
     /// be read.

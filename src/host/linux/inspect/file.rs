@@ -4,20 +4,16 @@ use std::collections::BTreeSet;
 
 use super::build_id::build_id;
 use super::resolve::Resolved;
-use crate::host::linux::libkmod::{Context, DependencySymbol, Info, KmodError};
+use crate::host::linux::libkmod::{DependencySymbol, KmodError};
 use crate::model::{Fact, ModuleFile, ModuleName, Symbol};
 
 /// What an exporter imports in order to make `memory_peers` in sysfs.
 const SYSFS_PARENT: &str = "mm_kobj";
 
 /// Everything but the symbols.
-pub(super) fn describe(
-    context: &Context,
-    found: &Resolved,
-    depends: Vec<ModuleName>,
-) -> ModuleFile {
+pub(super) fn describe(found: &Resolved<'_>, depends: Vec<ModuleName>) -> ModuleFile {
     // A file that cannot be read shows in the symbols, where it matters.
-    let info = found.file.as_ref().and_then(|_| read_info(context, found).ok()).unwrap_or_default();
+    let info = found.file.as_ref().and_then(|_| found.module.info().ok()).unwrap_or_default();
     let field = |key: &str| info.get(key).filter(|value| !value.is_empty()).cloned();
     ModuleFile {
         resolution: found.resolution.clone(),
@@ -38,8 +34,8 @@ pub(super) fn describe(
 }
 
 /// Reads what a client needs.
-pub(super) fn read_needs(context: &Context, found: &Resolved, file: &mut ModuleFile) {
-    let needs = dependencies(context, found);
+pub(super) fn read_needs(found: &Resolved<'_>, file: &mut ModuleFile) {
+    let needs = dependencies(found);
     file.imports_mm_kobj = needs.as_ref().map(|symbols| imports_sysfs_parent(symbols));
     file.needs = needs.map(|symbols| {
         let strong = symbols.into_iter().filter(|needed| !needed.weak);
@@ -49,38 +45,32 @@ pub(super) fn read_needs(context: &Context, found: &Resolved, file: &mut ModuleF
 
 /// Reads what a provider exports of `needed`, and whether it makes `memory_peers`.
 pub(super) fn read_provider(
-    context: &Context,
-    found: &Resolved,
+    found: &Resolved<'_>,
     needed: &BTreeSet<String>,
     file: &mut ModuleFile,
 ) {
-    file.exports = exports(context, found).map(|symbols| {
+    file.exports = exports(found).map(|symbols| {
         symbols.into_iter().filter(|symbol| needed.contains(&symbol.name)).collect()
     });
-    file.imports_mm_kobj =
-        dependencies(context, found).map(|symbols| imports_sysfs_parent(&symbols));
+    file.imports_mm_kobj = dependencies(found).map(|symbols| imports_sysfs_parent(&symbols));
 }
 
 fn imports_sysfs_parent(symbols: &[DependencySymbol]) -> bool {
     symbols.iter().any(|needed| needed.symbol.name == SYSFS_PARENT)
 }
 
-fn read_info(context: &Context, found: &Resolved) -> Result<Info, KmodError> {
-    context.module(&found.index_name)?.info()
+fn dependencies(found: &Resolved<'_>) -> Fact<Vec<DependencySymbol>> {
+    about(found, || found.module.dependency_symbols())
 }
 
-fn dependencies(context: &Context, found: &Resolved) -> Fact<Vec<DependencySymbol>> {
-    about(found, || context.module(&found.index_name)?.dependency_symbols())
-}
-
-fn exports(context: &Context, found: &Resolved) -> Fact<Vec<Symbol>> {
-    about(found, || context.module(&found.index_name)?.symbols())
+fn exports(found: &Resolved<'_>) -> Fact<Vec<Symbol>> {
+    about(found, || found.module.symbols())
 }
 
 /// Names the file in whatever kept it from being read.
-fn about<T>(found: &Resolved, read: impl FnOnce() -> Result<T, KmodError>) -> Fact<T> {
+fn about<T>(found: &Resolved<'_>, read: impl FnOnce() -> Result<T, KmodError>) -> Fact<T> {
     match &found.file {
-        None => Fact::unknown(format!("it is not known which file {} is in", found.index_name)),
+        None => Fact::unknown(format!("no file of {} is known", found.module.name())),
         Some(path) => match read() {
             Ok(value) => Fact::Known(value),
             Err(error) => Fact::unknown(format!("{}: {error}", path.display())),

@@ -88,9 +88,9 @@ pub fn inspect(
             resolved.insert(module.clone(), found);
         }
     }
-    let tree = Tree { names: kernel_names(&resolved), index, context, request };
+    let tree = Tree { names: kernel_names(&resolved), index, request };
     Ok(Files {
-        modprobe_stamp: stamp::configuration(&tree.context, &request.modules)?,
+        modprobe_stamp: stamp::configuration(&context, &request.modules)?,
         exporter: tree.index.exporter(&request.register_symbol)?.map(|name| tree.kernel_name(name)),
         tree_stamp: stamp::tree(&tree.index.directory())?,
         modules: tree.files(&resolved, reading)?,
@@ -99,7 +99,6 @@ pub fn inspect(
 
 /// A tree being looked at.
 struct Tree<'request> {
-    context: Context,
     index: Index,
     request: &'request InspectRequest,
     /// From the name of a renamed file to the name that the kernel will know it by.
@@ -113,7 +112,7 @@ impl Tree<'_> {
 
     fn files(
         &self,
-        resolved: &BTreeMap<ModuleName, Resolved>,
+        resolved: &BTreeMap<ModuleName, Resolved<'_>>,
         reading: &mut dyn FnMut(&ModuleName),
     ) -> Result<BTreeMap<ModuleName, ModuleFile>, InspectError> {
         let mut files = BTreeMap::new();
@@ -125,21 +124,25 @@ impl Tree<'_> {
         for module in self.providers(&files)? {
             reading(&module);
             if let (Some(file), Some(found)) = (files.get_mut(&module), resolved.get(&module)) {
-                file::read_provider(&self.context, found, &needed, file);
+                file::read_provider(found, &needed, file);
             }
         }
         Ok(files)
     }
 
-    fn describe(&self, module: &ModuleName, found: &Resolved) -> Result<ModuleFile, InspectError> {
+    fn describe(
+        &self,
+        module: &ModuleName,
+        found: &Resolved<'_>,
+    ) -> Result<ModuleFile, InspectError> {
         let depends = match &found.file {
-            Some(_) => self.index.dependencies(&found.index_name)?,
+            Some(_) => self.index.dependencies(&found.module.name())?,
             None => Vec::new(),
         };
         let depends = depends.into_iter().map(|name| self.kernel_name(name)).collect();
-        let mut described = file::describe(&self.context, found, depends);
+        let mut described = file::describe(found, depends);
         if self.request.clients.contains(module) {
-            file::read_needs(&self.context, found, &mut described);
+            file::read_needs(found, &mut described);
         }
         Ok(described)
     }
@@ -156,9 +159,9 @@ impl Tree<'_> {
     }
 }
 
-fn kernel_names(resolved: &BTreeMap<ModuleName, Resolved>) -> BTreeMap<ModuleName, ModuleName> {
-    let renamed = |(module, found): (&ModuleName, &Resolved)| {
-        let index_name = ModuleName::new(&found.index_name).ok()?;
+fn kernel_names(resolved: &BTreeMap<ModuleName, Resolved<'_>>) -> BTreeMap<ModuleName, ModuleName> {
+    let renamed = |(module, found): (&ModuleName, &Resolved<'_>)| {
+        let index_name = ModuleName::new(&found.module.name()).ok()?;
         (index_name != *module).then(|| (index_name, module.clone()))
     };
     resolved.iter().filter_map(renamed).collect()

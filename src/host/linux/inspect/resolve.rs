@@ -9,12 +9,12 @@ use crate::model::{InitState, ModuleName, Resolution};
 
 /// A module that a load can come to.
 #[derive(Debug)]
-pub(super) struct Resolved {
+pub(super) struct Resolved<'context> {
     /// How.
     pub(super) resolution: Resolution,
-    /// The name of its file in the index, which differs from the kernel's where a distribution
-    /// renames the file.
-    pub(super) index_name: String,
+    /// The module under the name of its file, which differs from the kernel's where a
+    /// distribution renames the file. Kept, since libkmod keeps the unpacked file with it.
+    pub(super) module: Module<'context>,
     /// Its file, if that is known.
     pub(super) file: Option<PathBuf>,
     /// Effective parameters.
@@ -24,79 +24,77 @@ pub(super) struct Resolved {
 }
 
 /// Asks libkmod as a load would. `None`: there is nothing to load.
-pub(super) fn resolve(
-    context: &Context,
+pub(super) fn resolve<'context>(
+    context: &'context Context,
     sources: &Sources,
     name: &ModuleName,
-) -> Result<Option<Resolved>, KmodError> {
-    let found = context.lookup(name.as_str())?;
-    let Some(module) = found.first() else { return Ok(None) };
+) -> Result<Option<Resolved<'context>>, KmodError> {
+    let Some(module) = first(context, name.as_str())? else { return Ok(None) };
     if module.init_state() == InitState::Builtin {
-        return Ok(Some(with(module, Resolution::Builtin, None, sources)));
+        return Ok(Some(direct(module, Resolution::Builtin, None, sources)));
     }
     if let Some(command) = module.install_command().filter(|_| !module.ignores_install_command()) {
         return by_command(context, sources, module, command).map(Some);
     }
     // The index may name a file that is gone: then there is nothing to load either.
     let file = module.path().filter(|path| path.exists());
-    Ok(file.map(|file| with(module, Resolution::File(file.clone()), Some(file), sources)))
+    Ok(file.map(|file| direct(module, Resolution::File(file.clone()), Some(file), sources)))
 }
 
-fn by_command(
-    context: &Context,
-    sources: &Sources,
-    module: &Module<'_>,
-    command: String,
-) -> Result<Resolved, KmodError> {
-    let name = module.name();
-    let inner = match inner_module(&command) {
-        Some(inner) => expected(context, &inner, &name)?,
-        None => None,
-    };
-    let inner = inner.unwrap_or_else(|| Inner { name: name.clone(), ..Inner::default() });
-    let options = if inner.name == name {
-        module.options()
-    } else {
-        // The options of the outer name reach the file only where the command says so.
-        let outer = command.contains("$CMDLINE_OPTS").then(|| module.options());
-        [inner.options, outer.unwrap_or_default()].join(" ").trim().to_owned()
-    };
-    let origin = sources.install(&name, &command);
-    let resolution = Resolution::InstallCommand { command, origin, file: inner.file.clone() };
-    let resolved = with(module, resolution, inner.file, sources);
-    Ok(Resolved { options, index_name: inner.name, ..resolved })
-}
-
-/// The module that an `install` command is expected to load.
-#[derive(Debug, Default)]
-struct Inner {
-    name: String,
-    file: Option<PathBuf>,
-    options: String,
-}
-
-/// The module that `inner` is, if its file says itself that the kernel will know it as `name`.
-fn expected(context: &Context, inner: &str, name: &str) -> Result<Option<Inner>, KmodError> {
-    let found = context.lookup(inner)?;
-    let Some(module) = found.first() else { return Ok(None) };
-    let says = module.info().ok().and_then(|info| info.get("name").cloned());
-    let agrees = says.is_some_and(|says| says.replace('-', "_") == name);
-    let inner = || Inner { name: module.name(), file: module.path(), options: module.options() };
-    Ok(agrees.then(inner))
-}
-
-fn with(
-    module: &Module<'_>,
+/// The module itself is loaded, or needs not be.
+fn direct<'context>(
+    module: Module<'context>,
     resolution: Resolution,
     file: Option<PathBuf>,
     sources: &Sources,
-) -> Resolved {
-    let name = module.name();
-    Resolved {
-        resolution,
-        file,
-        options: module.options(),
-        deny_listed: module.is_deny_listed().then(|| sources.deny_list(&name)),
-        index_name: name,
-    }
+) -> Resolved<'context> {
+    let (options, deny_listed) = (module.options(), deny_listed(&module, sources));
+    Resolved { resolution, module, file, options, deny_listed }
+}
+
+/// A command is run in its place.
+fn by_command<'context>(
+    context: &'context Context,
+    sources: &Sources,
+    outer: Module<'context>,
+    command: String,
+) -> Result<Resolved<'context>, KmodError> {
+    let name = outer.name();
+    let deny_listed = deny_listed(&outer, sources);
+    let inner = match inner_module(&command) {
+        Some(inner) => first(context, &inner)?.filter(|inner| says_its_name_is(inner, &name)),
+        None => None,
+    };
+    let file = inner.as_ref().and_then(Module::path);
+    let options = options(&outer, inner.as_ref(), &command);
+    let origin = sources.install(&name, &command);
+    let resolution = Resolution::InstallCommand { command, origin, file: file.clone() };
+    Ok(Resolved { resolution, module: inner.unwrap_or(outer), file, options, deny_listed })
+}
+
+/// The options of the outer name reach the file only where the command says so; those of the
+/// file's own name always do.
+fn options(outer: &Module<'_>, inner: Option<&Module<'_>>, command: &str) -> String {
+    let Some(inner) = inner.filter(|inner| inner.name() != outer.name()) else {
+        return outer.options();
+    };
+    let passed_on = command.contains("$CMDLINE_OPTS").then(|| outer.options());
+    [inner.options(), passed_on.unwrap_or_default()].join(" ").trim().to_owned()
+}
+
+fn first<'context>(
+    context: &'context Context,
+    alias: &str,
+) -> Result<Option<Module<'context>>, KmodError> {
+    Ok(context.lookup(alias)?.into_iter().next())
+}
+
+/// Whether the file itself says that the kernel will know it as `name`.
+fn says_its_name_is(module: &Module<'_>, name: &str) -> bool {
+    let says = module.info().ok().and_then(|info| info.get("name").cloned());
+    says.is_some_and(|says| says.replace('-', "_") == name)
+}
+
+fn deny_listed(module: &Module<'_>, sources: &Sources) -> Option<String> {
+    module.is_deny_listed().then(|| sources.deny_list(&module.name()))
 }

@@ -33,7 +33,7 @@ impl Context {
         // null-terminated array of them; libkmod copies what it keeps.
         let raw = unsafe { kmod_sys::kmod_new(directory, config) };
         if raw.is_null() {
-            return Err(KmodError::new("read the configuration", "modprobe.d", libc::ENOMEM));
+            return Err(KmodError::new("read", "modprobe.d", libc::ENOMEM));
         }
         // SAFETY: `raw` is a valid context. Priority 0 keeps libkmod from writing to stderr:
         // everything it would say there is in the return values.
@@ -51,7 +51,7 @@ impl Context {
         let value = unsafe {
             kmod_sys::kmod_module_new_from_lookup(self.raw, name.as_ptr(), &raw mut list.head)
         };
-        check(value, "look up the name", alias)?;
+        check(value, "look up", alias)?;
         Ok(self.modules(&list))
     }
 

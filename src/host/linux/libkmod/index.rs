@@ -1,6 +1,5 @@
-//! What the `kmod` crate answers well: where modules are, what they depend on, who exports a
-//! symbol, and which are loaded. None of it depends on modprobe.d, which that crate can only
-//! read from the host.
+//! What the `kmod` crate answers well: what modules depend on, and who exports a symbol. Neither
+//! depends on modprobe.d, which that crate can only read from the host.
 
 use std::path::{Path, PathBuf};
 
@@ -35,12 +34,6 @@ impl Index {
         PathBuf::from(self.context.dirname())
     }
 
-    /// The file of the module of exactly this name; renamed files are not looked for.
-    pub fn path(&self, module: &str) -> Result<Option<PathBuf>, IndexError> {
-        let module = self.context.module_new_from_name(module).map_err(failed(module))?;
-        Ok(module.path().map(PathBuf::from))
-    }
-
     /// Every module that must be loaded before this one, the nearest first.
     pub fn dependencies(&self, module: &str) -> Result<Vec<ModuleName>, IndexError> {
         let module = self.context.module_new_from_name(module).map_err(failed(module))?;
@@ -52,12 +45,6 @@ impl Index {
         let alias = format!("symbol:{symbol}");
         let mut found = self.context.module_new_from_lookup(&alias).map_err(failed(&alias))?;
         Ok(found.next().and_then(|module| name(&module)))
-    }
-
-    /// The modules that the kernel has loaded, with their reference counts.
-    pub fn loaded(&self) -> Result<Vec<(ModuleName, i32)>, IndexError> {
-        let loaded = self.context.modules_loaded().map_err(failed("the loaded modules"))?;
-        Ok(loaded.filter_map(|module| Some((name(&module)?, module.refcount()))).collect())
     }
 }
 

@@ -1,9 +1,9 @@
 //! A safe face over libkmod, and the only place that talks to it.
 //!
-//! Two libraries stand behind it. What the `kmod` crate answers well (the module index, the list
-//! of loaded modules) is asked through it, in [`index`]. The rest goes through `kmod-sys`, so
-//! that every error is the return value of the call: the `kmod` crate reads the thread's `errno`
-//! after the fact, which libkmod does not promise to leave alone.
+//! Two libraries stand behind it. What the `kmod` crate answers well (lookups and lists in the
+//! module index) is asked through it, in [`index`]. The rest goes through `kmod-sys`, so that
+//! every error is the return value of the call: the `kmod` crate reads the thread's `errno` after
+//! the fact, which libkmod does not promise to leave alone.
 //!
 //! A [`Context`] reads modprobe.d once and caches what it opened. It is therefore made afresh
 //! for every request: one that is kept would insert the file that stood there before a rebuild.
@@ -44,7 +44,7 @@ pub struct ModuleTree {
 
 /// A call to libkmod that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("libkmod could not {what} of '{subject}': {} (errno {errno})", describe(*errno))]
+#[error("libkmod could not {what} '{subject}': {} (errno {errno})", describe(*errno))]
 pub struct KmodError {
     /// What was asked for.
     what: &'static str,

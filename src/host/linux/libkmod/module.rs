@@ -108,7 +108,7 @@ impl<'context> Module<'context> {
         let mut list = List::empty(Kind::Info);
         // SAFETY: the module is valid and the list empty, as demanded.
         let value = unsafe { kmod_sys::kmod_module_get_info(self.raw, &raw mut list.head) };
-        check(value, "read the fields", &self.name())?;
+        check(value, "read the fields of", &self.name())?;
         let mut info = Info::new();
         for entry in list.entries() {
             // SAFETY: `entry` is an entry of a live list of fields.
@@ -127,7 +127,7 @@ impl<'context> Module<'context> {
         let mut list = List::empty(Kind::Symbols);
         // SAFETY: the module is valid and the list empty, as demanded.
         let value = unsafe { kmod_sys::kmod_module_get_symbols(self.raw, &raw mut list.head) };
-        check(value, "read the exported symbols", &self.name())?;
+        check(value, "read the exported symbols of", &self.name())?;
         Ok(list.entries().filter_map(exported).collect())
     }
 
@@ -137,7 +137,7 @@ impl<'context> Module<'context> {
         // SAFETY: the module is valid and the list empty, as demanded.
         let value =
             unsafe { kmod_sys::kmod_module_get_dependency_symbols(self.raw, &raw mut list.head) };
-        check(value, "read the needed symbols", &self.name())?;
+        check(value, "read the needed symbols of", &self.name())?;
         Ok(list.entries().filter_map(needed).collect())
     }
 
@@ -173,7 +173,7 @@ impl<'context> Module<'context> {
         let value = unsafe {
             kmod_sys::kmod_module_remove_module(self.raw, kmod_sys::kmod_remove_KMOD_REMOVE_NOLOG)
         };
-        check(value, "remove the module", &self.name()).map(drop)
+        check(value, "remove", &self.name()).map(drop)
     }
 }
 
