@@ -3,108 +3,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may")]
 
+mod fake_kernel;
 mod module_tree;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use module_tree::{Fixture, RELEASE, StandIn, debian_stack, name, run, stack};
+use fake_kernel::{Node, PATIENCE, block_on, finish, runtime, until};
+use module_tree::{RELEASE, debian_stack, name, run, stack};
 use nix::libc;
 use peermemd::host::linux::inspect::InspectRequest;
 use peermemd::host::linux::worker::{Worker, WorkerCommand};
 use peermemd::model::{Fact, Outcome};
-use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
-
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A fixture tree, a kernel without modules, and how workers are started between the two.
-struct Node {
-    fixture: Fixture,
-}
-
-impl Node {
-    fn new(modules: &[StandIn]) -> Self {
-        let node = Self { fixture: Fixture::new(modules) };
-        for directory in ["sys/module", "kernel", "run"] {
-            fs::create_dir_all(node.path(directory)).unwrap();
-        }
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shim/fakekernel.c");
-        let flags = ["-shared", "-fPIC", "-O1", "-Wall", "-o"];
-        run(Command::new("gcc").args(flags).arg(node.path("shim.so")).arg(source).arg("-ldl"));
-        node.write_program();
-        node
-    }
-
-    fn path(&self, relative: &str) -> PathBuf {
-        self.fixture.path().join(relative)
-    }
-
-    /// The program that stands for the daemon's own: the same, behind a mount namespace.
-    fn write_program(&self) {
-        let root = self.fixture.path().display();
-        let text = format!(
-            "#!/bin/sh\nexec unshare -Urm /bin/sh -c '\n\
-             mount --rbind {root}/sys /sys || exit 99\n\
-             export PATH=$PATH:/usr/sbin:/sbin\n\
-             export FAKE_KERNEL={root}/kernel LD_PRELOAD={root}/shim.so\n\
-             exec {} \"$@\"' worker \"$@\"\n",
-            env!("CARGO_BIN_EXE_peermemd")
-        );
-        fs::write(self.path("program"), text).unwrap();
-        fs::set_permissions(self.path("program"), Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn worker(&self) -> Worker {
-        let command = WorkerCommand::new(self.path("run"))
-            .with_program(self.path("program"))
-            .with_tree(self.fixture.tree());
-        Worker::with_command(command)
-    }
-
-    /// What the kernel does when `module` is next inserted or removed.
-    fn script(&self, module: &str, errno: i32, delay: Duration, signal: i32) {
-        let text = format!("{errno} {} {signal}", delay.as_millis());
-        fs::write(self.path("kernel").join(module), text).unwrap();
-    }
-
-    fn log(&self) -> Vec<String> {
-        let log = fs::read_to_string(self.path("kernel/log")).unwrap_or_default();
-        log.lines().map(|line| line.trim().to_owned()).collect()
-    }
-
-    fn is_live(&self, module: &str) -> bool {
-        self.path("sys/module").join(module).join("initstate").exists()
-    }
-
-    fn insert(&self, module: &str) -> Outcome {
-        block_on(async { finish(self.worker().insert(&name(module))).await })
-    }
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    runtime().block_on(future)
-}
-
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-async fn finish<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("in time")
-}
-
-async fn until(mut condition: impl FnMut() -> bool) {
-    finish(async {
-        while !condition() {
-            sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
 
 #[test]
 fn a_module_is_inserted_with_its_dependencies_and_options() {

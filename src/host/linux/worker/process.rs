@@ -52,6 +52,14 @@ impl WorkerCommand {
 
     /// A worker lives on when this handle is dropped: it ends with its input.
     pub(super) fn start(&self, messages: Stdio) -> io::Result<Process> {
+        let mut child = self.command()?.stderr(messages).spawn()?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (requests, answers) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
+        let answers = BufReader::new(answers).take(ANSWER_LIMIT);
+        Ok(Process { child, requests, answers })
+    }
+
+    fn command(&self) -> io::Result<Command> {
         let mut command = Command::new(&self.program);
         command
             .arg(ARGUMENT)
@@ -61,16 +69,11 @@ impl WorkerCommand {
             // Out of reach of a terminal's ^C from its first instant on.
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(messages);
+            .stdout(Stdio::piped());
         for name in KEPT_BACK {
             command.env_remove(name);
         }
-        let mut child = command.spawn()?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (requests, answers) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
-        let answers = BufReader::new(answers).take(ANSWER_LIMIT);
-        Ok(Process { child, requests, answers })
+        Ok(command)
     }
 }
 
@@ -130,5 +133,26 @@ fn manner(status: ExitStatus) -> String {
             Err(_) => format!("signal {number}"),
         },
         None => format!("exit status {}", status.code().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_this_program_without_what_is_meant_for_the_daemon_alone() {
+        let command = WorkerCommand::new(PathBuf::from("/run/peermemd")).command().unwrap();
+        let command = command.as_std();
+        assert_eq!(command.get_program(), "/proc/self/exe");
+        for name in KEPT_BACK {
+            assert!(command.get_envs().any(|entry| entry == (name.as_ref(), None)), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_end_is_told_by_signal_or_by_exit_status() {
+        assert_eq!(manner(ExitStatus::from_raw(9)), "signal 9 (SIGKILL)");
+        assert_eq!(manner(ExitStatus::from_raw(101 << 8)), "exit status 101");
     }
 }
