@@ -10,7 +10,7 @@ use super::step::Step;
 use super::{backoff, diagnose};
 use crate::model::{
     Desired, Fact, Finding, Hold, InitState, ModuleName, Moment, Monotonic, Observed, Outcome, Pci,
-    State, SwapKind,
+    SeenHardware, State, SwapKind,
 };
 
 /// The span that `repairs_per_hour` counts over.

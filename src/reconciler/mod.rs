@@ -20,7 +20,9 @@ use crate::decide::project::{self, Ledger};
 use crate::decide::step::Step;
 use crate::decide::{Decision, backoff, decide};
 use crate::host::{Attempt, Change, Host};
-use crate::model::{Desired, Finding, ModuleName, Monotonic, Observed, Outcome, Reason, Status};
+use crate::model::{
+    Desired, Finding, ModuleName, Monotonic, Observed, Outcome, Reason, SeenHardware, Status,
+};
 use crate::record::{HardwareFile, History, StateFile};
 use crate::systemd::{Notifier, Watchdog};
 use chronicle::Chronicle;
