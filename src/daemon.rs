@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, watch};
 
-use crate::dbus::{self, BusAddress, BusError, BusState, LogControl, Service};
+use crate::dbus::{self, BusAddress, BusError, BusState, LogControl, LogLevel, Service};
 use crate::decide::project::{self, Ledger};
 use crate::host::Host;
 use crate::model::{SeenHardware, State, Status};
 use crate::reconciler::{Configured, Doors, ReadConfiguration, Reconciler};
 use crate::record::{HardwareFile, History, StateFile};
-use crate::systemd::{Notifier, Watchdog};
+use crate::systemd::{LogHandle, Notifier, Watchdog};
 
 /// READY does not wait longer for the bus: its absence costs no enforcement.
 const WAIT_FOR_BUS: Duration = Duration::from_secs(5);
@@ -149,6 +149,23 @@ async fn name_taken(bus: Option<watch::Receiver<BusState>>) -> BusError {
         return BusError::NameTaken;
     }
     pending().await
+}
+
+impl LogControl for LogHandle {
+    fn level(&self) -> LogLevel {
+        // Levels between those of the bus are told as the next one that lets as much through.
+        LogHandle::level(self).to_string().parse().unwrap_or(LogLevel::Info)
+    }
+
+    fn set_level(&self, level: LogLevel) {
+        if let Ok(level) = level.as_str().parse() {
+            LogHandle::set_level(self, level);
+        }
+    }
+
+    fn target(&self) -> &str {
+        LogHandle::target(self)
+    }
 }
 
 impl std::fmt::Debug for Setup {

@@ -230,8 +230,10 @@ const PROBES: &[&str] = &[
 ];
 
 fn fault() -> impl Strategy<Value = String> {
-    let errno = prop::sample::select(&["EBUSY", "ENODEV", "EINVAL", "EIO", "ENOMEM", "ENOEXEC"][..]);
-    let times = prop_oneof![Just("1".to_owned()), Just("2".to_owned()), Just("\"always\"".to_owned())];
+    let errno =
+        prop::sample::select(&["EBUSY", "ENODEV", "EINVAL", "EIO", "ENOMEM", "ENOEXEC"][..]);
+    let times =
+        prop_oneof![Just("1".to_owned()), Just("2".to_owned()), Just("\"always\"".to_owned())];
     let op = prop::sample::select(&["insert", "insert", "remove"][..]);
     (prop::sample::select(MODULES), op, errno, times).prop_map(|(module, op, errno, times)| {
         format!("[[fault]]\nmodule = \"{module}\"\nop = \"{op}\"\nerrno = \"{errno}\"\ntimes = {times}\n")
@@ -244,12 +246,16 @@ fn event() -> impl Strategy<Value = String> {
         module.clone().prop_map(|name| format!("rmmod = \"{name}\"\n")),
         module.clone().prop_map(|name| format!("rmmod_recursive = \"{name}\"\n")),
         module.clone().prop_map(|name| format!("modprobe_load = \"{name}\"\n")),
-        (prop::sample::select(&["nvidia_peermem", "nv_peer_mem"][..]), 0u32..3)
-            .prop_map(|(name, count)| format!("users = [{{ module = \"{name}\", count = {count} }}]\n")),
+        (prop::sample::select(&["nvidia_peermem", "nv_peer_mem"][..]), 0u32..3).prop_map(
+            |(name, count)| format!("users = [{{ module = \"{name}\", count = {count} }}]\n")
+        ),
         (0u32..3).prop_map(|count| format!("user_contexts = {count}\n")),
         Just("swap_begin = [{ kind = \"package-transaction\", name = \"dpkg\" }]\n".to_owned()),
         Just("swap_end = \"dpkg\"\n".to_owned()),
-        Just("swap_begin = [{ kind = \"dkms-build\", name = \"dkms\", indirect = true }]\n".to_owned()),
+        Just(
+            "swap_begin = [{ kind = \"dkms-build\", name = \"dkms\", indirect = true }]\n"
+                .to_owned()
+        ),
         Just("overrun = true\n".to_owned()),
         prop::sample::select(PROBES).prop_map(|probe| format!("unreadable = \"{probe}\"\n")),
         prop::sample::select(PROBES).prop_map(|probe| format!("readable = \"{probe}\"\n")),
@@ -296,7 +302,8 @@ fn loaded_at_start() -> impl Strategy<Value = String> {
 fn scenario() -> impl Strategy<Value = String> {
     let events = prop::collection::vec(event(), 0..8).prop_map(|all| all.concat());
     let faults = prop::collection::vec(fault(), 0..3).prop_map(|all| all.concat());
-    let parts = (one_of(STACKS), one_of(HARDWARE), loaded_at_start(), some_of(FILES, 2), faults, events);
+    let parts =
+        (one_of(STACKS), one_of(HARDWARE), loaded_at_start(), some_of(FILES, 2), faults, events);
     parts.prop_map(|(stack, hardware, loaded, files, faults, events)| {
         assemble(&[stack, hardware, loaded, files, faults, events])
     })

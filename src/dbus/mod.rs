@@ -21,13 +21,13 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::{Check, CheckResult};
 pub use address::{BusAddress, InvalidBusAddress};
 pub use bus::{BusError, BusState, spawn};
 pub use error::Error;
 pub use log_control::{InvalidLogLevel, LogControl, LogLevel};
 pub use names::{BUS_NAME, LOG_CONTROL_PATH, ROOT_PATH, client_path, module_path};
 pub use property::{Emission, Property};
-pub use crate::model::{Check, CheckResult};
 pub use request::{AttemptFinished, Request, RequestError};
 pub use service::Service;
 pub use tables::{MANAGER, MODULE, PEER_CLIENT};

@@ -55,7 +55,7 @@ fn insertion(
     if let Some(Fact::Known(lines)) = &outcome.kernel_log
         && let Some(cause) = kernel_log::cause(module, lines)
     {
-        return refine(cause, desired, observed);
+        return refine(module, cause, desired, observed);
     }
     if let Some(run) = &outcome.install
         && (run.status != 0 || outcome.is_success())
@@ -65,8 +65,12 @@ fn insertion(
     by_errno(module, outcome, desired, observed)
 }
 
-/// What a symbol that nobody exports means depends on whether anybody could.
-fn refine(cause: Finding, desired: &Desired, observed: &Observed) -> Finding {
+/// Adds what the log cannot know: whether anybody could export a symbol, who has the devices.
+fn refine(module: &ModuleName, cause: Finding, desired: &Desired, observed: &Observed) -> Finding {
+    if cause.reason == Reason::NvidiaProbeFailed {
+        let detail = format!("{}; {}", who_drives(module, desired, observed), cause.detail);
+        return Finding { detail, ..cause };
+    }
     let about_registration = cause.detail.contains(&desired.register_symbol);
     let nobody = observed.files.is_known_and(|files| files.exporter.is_none());
     if cause.reason == Reason::UnknownSymbol && about_registration && nobody {

@@ -44,7 +44,8 @@ pub fn judge(desired: &Desired, pci: &Pci, seen: SeenHardware) -> Verdict {
     for (count, _, kind, devices) in here {
         if devices.iter().all(is_given_away) {
             let plural = if count == 1 { "the only one is" } else { "all of them are" };
-            let detail = format!("{plural} given to a virtual machine or to user space");
+            let to = devices.iter().find_map(given_to).unwrap_or_default();
+            let detail = format!("{plural} given to {to}");
             return Verdict::NotApplicable(kind.none(&detail));
         }
     }
@@ -53,9 +54,14 @@ pub fn judge(desired: &Desired, pci: &Pci, seen: SeenHardware) -> Verdict {
 
 /// Whether the device is bound or destined to something else than a driver of this kernel.
 pub fn is_given_away(device: &PciDevice) -> bool {
-    let elsewhere =
-        |name: &Option<String>| name.as_deref().is_some_and(|name| PASS_THROUGH.contains(&name));
-    elsewhere(&device.driver) || elsewhere(&device.driver_override)
+    given_to(device).is_some()
+}
+
+fn given_to(device: &PciDevice) -> Option<&str> {
+    [&device.driver, &device.driver_override]
+        .into_iter()
+        .filter_map(|name| name.as_deref())
+        .find(|name| PASS_THROUGH.contains(name))
 }
 
 #[derive(Clone, Copy)]

@@ -306,6 +306,16 @@ fn unsettled(s: &Situation) -> Option<Standing> {
             format!("{client} was unloaded, and the loaded {stale} is not the one on disk");
         return Some(Standing::of(Waiting, Finding::new(Reason::DriverSwap, stale, detail)));
     }
+    if let Some(why) = s.observed.units.why_unknown() {
+        let detail = format!(
+            "{client} was unloaded by somebody else, and whether a unit is at work on the drivers \
+             cannot be seen: {why}"
+        );
+        return Some(Standing::of(
+            Waiting,
+            Finding::new(Reason::DriverSwap, "the system bus", detail),
+        ));
+    }
     if s.now >= quiet {
         return None;
     }

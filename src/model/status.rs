@@ -72,11 +72,11 @@ pub struct HistoryEntry {
     pub timestamp: u64,
     /// The boot that it happened in.
     pub boot_id: String,
-    /// `state`, `load`, `unload`, `unit-stop`, `appeared`, `vanished`, `hold`, `daemon`.
+    /// `state`, `load`, `unload`, `unit-stop`, `stuck`, `appeared`, `vanished`, `hold`.
     pub event: String,
     /// The module or unit concerned; empty if none is.
     pub subject: String,
-    /// `ok`, `failed`, `stuck`, or the new state.
+    /// `ok`, `failed`, `running`, `on`, `off`, or the new state.
     pub result: String,
     /// The reason's slug.
     pub reason: String,

@@ -141,7 +141,7 @@ impl Chronicle {
         let reason = finding.reason.slug();
         let subject = &finding.subject;
         let event =
-            Event { kind: "load", subject, result: "stuck", reason, errno: 0, ours: true, text };
+            Event { kind: "stuck", subject, result: "running", reason, errno: 0, ours: true, text };
         self.entry(event, now)
     }
 
