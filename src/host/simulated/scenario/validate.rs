@@ -65,6 +65,7 @@ impl Scenario {
         let known = self.known_modules();
         self.validate_modules(&known)?;
         self.validate_pci()?;
+        self.validate_endings()?;
         for (index, fault) in self.faults.iter().enumerate() {
             validate_fault(fault, &known).map_err(|what| problem("fault", index, what))?;
         }
@@ -131,16 +132,46 @@ impl Scenario {
                 }
             }
         }
-        let missing = |address: &String| !addresses.contains(address);
+        let added = self
+            .events
+            .iter()
+            .flat_map(|event| &event.pci_add)
+            .filter_map(|entry| expand_pci(entry).ok());
+        addresses.extend(added.flatten().map(|device| device.address));
+        let check = |address: &String| {
+            let known = addresses.contains(address);
+            known.then_some(()).ok_or_else(|| format!("there is no device at {address}"))
+        };
         for (index, entry) in self.pci.iter().enumerate() {
-            if let Some(parent) = entry.parent.as_ref().filter(|parent| missing(parent)) {
-                return Err(problem("pci", index, format!("there is no device at {parent}")));
-            }
+            entry.parent.iter().try_for_each(check).map_err(|what| problem("pci", index, what))?;
         }
         for (index, device) in self.rdma_devices.iter().enumerate() {
-            if missing(&device.nic) && self.events.iter().all(|event| event.pci_add.is_empty()) {
-                let what = format!("there is no device at {}", device.nic);
-                return Err(problem("rdma_device", index, what));
+            check(&device.nic).map_err(|what| problem("rdma_device", index, what))?;
+        }
+        for (index, event) in self.events.iter().enumerate() {
+            let bound = event.bind.iter().map(|bind| &bind.address);
+            let mut named = event.pci_remove.iter().chain(bound);
+            named.try_for_each(check).map_err(|what| problem("event", index, what))?;
+        }
+        Ok(())
+    }
+
+    /// What an event ends must have begun.
+    fn validate_endings(&self) -> Verdict {
+        let begun = self.events.iter().flat_map(|event| &event.swap_begin);
+        let swaps: BTreeSet<_> = self.swaps.iter().chain(begun).map(|swap| &swap.name).collect();
+        for (index, event) in self.events.iter().enumerate() {
+            if let Some(name) = event.swap_end.iter().find(|name| !swaps.contains(name)) {
+                return Err(problem("event", index, format!("no swap '{name}' has begun")));
+            }
+            let pending = |name: &&String| self.boot_pending.contains(name);
+            if let Some(name) = event.boot_done.iter().find(|name| !pending(name)) {
+                return Err(problem("event", index, format!("'{name}' is not in boot_pending")));
+            }
+            let has_port = |device: &str| self.rdma_devices.iter().any(|d| d.name == device);
+            if let Some(port) = event.port.as_ref().filter(|port| !has_port(&port.device)) {
+                let what = format!("there is no rdma_device '{}'", port.device);
+                return Err(problem("event", index, what));
             }
         }
         Ok(())
@@ -174,6 +205,7 @@ fn validate_event(event: &Event, known: &Known) -> Result<(), String> {
         all_known(names, known)?;
     }
     all_known(event.users.iter().map(|users| &users.module), known)?;
+    all_known(event.unit.iter().flat_map(|unit| unit.stop_removes.iter().flatten()), known)?;
     event.fault.iter().try_for_each(|fault| validate_fault(fault, known))?;
     event.pci_add.iter().try_for_each(|entry| expand_pci(entry).map(drop))?;
     if event.files.iter().any(|entry| entry.name.is_none()) {

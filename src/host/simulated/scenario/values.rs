@@ -13,6 +13,9 @@ use crate::model::{PciMatch, Symbol};
 #[serde(try_from = "String")]
 pub struct Time(pub Duration);
 
+/// No scenario is longer; sums of times stay far from overflow.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// Units with their length in nanoseconds.
 const UNITS: &[(&str, u64)] = &[
     ("us", 1_000),
@@ -34,6 +37,9 @@ impl TryFrom<String> for Time {
         let number: f64 = number.trim().parse().ok().filter(|_| plain).ok_or_else(refuse)?;
         #[allow(clippy::cast_precision_loss, reason = "units are far below 2^52")]
         let seconds = number * (*nanos as f64) / 1e9;
+        if seconds > LONGEST.as_secs_f64() {
+            return Err(format!("'{text}' is longer than a year"));
+        }
         Duration::try_from_secs_f64(seconds).map(Self).map_err(|_| refuse())
     }
 }
