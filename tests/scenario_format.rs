@@ -228,3 +228,25 @@ fn fields_of<T: for<'de> Deserialize<'de>>() -> BTreeSet<&'static str> {
         Err(Learned(fields)) => fields.iter().copied().collect(),
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig {
+        cases: 300, failure_persistence: None, ..Default::default()
+    })]
+
+    #[test]
+    fn a_damaged_scenario_is_refused_or_run_but_never_a_panic(
+        at in 0_usize..6000,
+        cut in 0_usize..40,
+        put in "[ -~]{0,8}",
+    ) {
+        let text = include_str!("scenarios/r12-openibd-force-restart.toml");
+        let begin = at.min(text.len());
+        let end = (begin + cut).min(text.len());
+        let damaged = format!("{}{put}{}", &text[..begin], &text[end..]);
+        if let Ok(scenario) = Scenario::parse(&damaged, Path::new("case.toml")) {
+            let mut node = Node::new(&scenario);
+            node.advance(scenario.end());
+        }
+    }
+}

@@ -122,3 +122,26 @@ async fn a_whole_bring_up_ends_with_a_registered_client() {
     assert_eq!(seen.rdma.ports.known().unwrap().len(), 1);
     assert_eq!(seen.pci.known().unwrap().outside_changes, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_load_of_an_earlier_daemon_is_seen_and_its_end_is_told() {
+    let mut host = host("running_load = 'nvidia'");
+    let load = host.observe(&Desired::default()).await.load.unwrap();
+    assert_eq!((load.module, load.age), (name("nvidia"), Duration::ZERO));
+    let mut changes = Vec::new();
+    while !host.is_quiet() {
+        changes.push(host.changed().await);
+    }
+    changes.push(host.changed().await);
+    assert!(changes.contains(&Change::Module(name("nvidia"))), "{changes:?}");
+    assert!(
+        timeout(Duration::from_secs(60), async {
+            while !changes.contains(&Change::LoadEnded) {
+                changes.push(host.changed().await);
+            }
+        })
+        .await
+        .is_ok()
+    );
+    assert_eq!(host.observe(&Desired::default()).await.load, None);
+}

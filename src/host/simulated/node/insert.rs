@@ -41,7 +41,7 @@ impl Loading {
 
 impl Node {
     pub(super) fn start_probe(&mut self, module: &ModuleName, by: Actor) -> JobId {
-        let denied = by == Actor::Daemon && self.denied_by(module).is_some();
+        let denied = by != Actor::Outside && self.denied_by(module).is_some();
         let steps = if denied { None } else { self.probe_list(module, true) };
         let found = steps.is_some();
         let frame = Frame::Probe(steps.unwrap_or_default().into());

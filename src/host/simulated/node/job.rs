@@ -8,6 +8,7 @@ use super::Node;
 use super::insert::Loading;
 use super::modprobe::{Action, ProbeStep};
 use super::remove::Ending;
+use crate::host::Change;
 use crate::model::{InstallCommand, ModuleName, Outcome};
 
 /// A started step.
@@ -18,6 +19,8 @@ pub struct JobId(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Actor {
     Daemon,
+    /// The worker of a daemon that was there before.
+    EarlierDaemon,
     Outside,
 }
 
@@ -174,8 +177,10 @@ impl Node {
     }
 
     fn end_job(&mut self, mut job: Job) {
-        if job.by == Actor::Outside {
-            return;
+        match job.by {
+            Actor::Daemon => {}
+            Actor::EarlierDaemon => return self.tell(Change::LoadEnded),
+            Actor::Outside => return,
         }
         let lines = self.log.iter().skip(job.log_mark).map(|line| line.text.clone());
         job.outcome.kernel_log = Some(self.readable_log(lines.collect()));

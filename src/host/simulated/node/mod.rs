@@ -119,6 +119,9 @@ impl Node {
         scenario.units.iter().for_each(|unit| node.change_unit(unit));
         scenario.loaded.iter().for_each(|entry| node.load_from_start(entry));
         node.silent = false;
+        if let Some(module) = &scenario.running_load {
+            node.start_probe(module, Actor::EarlierDaemon);
+        }
         node.advance(Duration::ZERO);
         node
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
-use super::job::Actor;
+use super::job::{Actor, Job};
 use super::modprobe::{file_name, is_on_disk};
 use super::{Loaded, Node, exported, needed, text_of};
 use crate::host::simulated::scenario::{ModuleEntry, PciEntry, Probe, SwapWhat, UnitEntry};
@@ -265,7 +265,8 @@ impl Node {
     }
 
     fn observe_load(&self) -> Option<RunningLoad> {
-        let ours = self.jobs.iter().find(|job| job.by == Actor::Daemon && job.module.is_some())?;
+        let is_load = |job: &&Job| job.by != Actor::Outside && job.module.is_some();
+        let ours = self.jobs.iter().find(is_load)?;
         Some(RunningLoad {
             module: ours.module.clone()?,
             pid: u32::try_from(FIRST_WORKER + ours.id.0).unwrap_or(u32::MAX),

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::model::ModuleName;
+
 pub use events::{Bind, Event, PortChange, Probe, SwapEntry, SwapWhat, UnitEntry, Users};
 pub use expect::{Expectation, Expectations, Never};
 pub use hardware::{
@@ -89,6 +91,8 @@ pub struct Scenario {
     pub modules: Vec<ModuleEntry>,
     /// Loaded modules.
     pub loaded: Vec<LoadedEntry>,
+    /// A module that the worker of an earlier daemon begins to load at the start.
+    pub running_load: Option<ModuleName>,
     /// modprobe.d.
     pub modprobe: Vec<ModprobeFile>,
     /// PCI devices.
@@ -134,6 +138,7 @@ impl Default for Scenario {
             standard_modules: true,
             modules: Vec::new(),
             loaded: Vec::new(),
+            running_load: None,
             modprobe: Vec::new(),
             pci: Vec::new(),
             rdma_devices: Vec::new(),

@@ -93,6 +93,8 @@ impl Scenario {
         if let Some(index) = self.modules.iter().position(nameless) {
             return Err(problem("module", index, "a module needs a name".to_owned()));
         }
+        all_known(&self.running_load, known)
+            .map_err(|what| Problem { place: vec![Step::Key("running_load")], what })?;
         let mut seen = BTreeSet::new();
         for (index, entry) in self.loaded.iter().enumerate() {
             all_known(&entry.modules, known).map_err(|what| problem("loaded", index, what))?;
