@@ -130,7 +130,7 @@ fn absent(s: &Situation, module: &ModuleName) -> Link {
         let finding = Finding::new(Reason::DriverSwap, module, format!("{module} was taken out"));
         return stop(State::Waiting, finding);
     }
-    if let Some(failure) = s.memory.failures.get(module) {
+    if let Some(failure) = s.memory.failures.get(module).filter(|failure| !failure.of_removal) {
         match failure.next {
             None => return stop(State::Blocked, failure.finding.clone()),
             Some(next) if s.now < next => {

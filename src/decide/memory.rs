@@ -153,7 +153,7 @@ impl Memory {
             Some(finding) => {
                 let failed = (finding.clone(), outcome.errno);
                 self.last_steps.insert(module.clone(), Err(failed));
-                self.failed(&module, finding.clone(), (desired, observed), now.monotonic);
+                self.failed(step, finding.clone(), (desired, observed), now.monotonic);
                 Err(finding)
             }
         }
@@ -214,8 +214,10 @@ impl Memory {
         let build = observed.loaded(module).and_then(|loaded| loaded.build_id.clone());
         let glimpse = Glimpse { usable: state.is_usable(), build };
         let ours = self.touched.contains(module);
-        if glimpse.usable {
+        if self.failures.get(module).is_some_and(|failure| failure.is_overcome(glimpse.usable)) {
             self.failures.remove(module);
+        }
+        if glimpse.usable {
             self.taken_out.remove(module);
             if *module == desired.client {
                 self.vanished = None;
@@ -301,11 +303,12 @@ impl Memory {
 
     fn failed(
         &mut self,
-        module: &ModuleName,
+        step: &Step,
         finding: Finding,
         (desired, observed): (&Desired, &Observed),
         now: Monotonic,
     ) {
+        let module = step.module();
         let attempts = self.failures.get(module).map_or(0, |failure| failure.attempts) + 1;
         let rule = Retry::of(finding.reason, desired.role(module));
         self.jitter = backoff::next_jitter(self.jitter);
@@ -316,8 +319,8 @@ impl Memory {
         if self.evicted.as_ref() == Some(module) {
             self.evicted = None;
         }
-        self.failures
-            .insert(module.clone(), Failure::new(finding, (attempts, next), circumstances));
+        let failure = Failure::new(finding, (attempts, next), !step.is_load(), circumstances);
+        self.failures.insert(module.clone(), failure);
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Failure {
     pub attempts: u32,
     /// When the next attempt is due; `None`: no timer brings one.
     pub next: Option<Monotonic>,
+    /// What failed was to get rid of the module, not to load it.
+    pub of_removal: bool,
     circumstances: Circumstances,
 }
 
@@ -57,9 +59,20 @@ impl Failure {
     pub fn new(
         finding: Finding,
         (attempts, next): (u32, Option<Monotonic>),
+        of_removal: bool,
         circumstances: Circumstances,
     ) -> Self {
-        Self { finding, attempts, next, circumstances }
+        Self { finding, attempts, next, of_removal, circumstances }
+    }
+
+    /// Whether the state of the module shows that what failed has come about.
+    pub fn is_overcome(&self, usable: bool) -> bool {
+        usable != self.of_removal
+    }
+
+    /// Whether no attempt is due yet.
+    pub fn is_waiting(&self, now: Monotonic) -> bool {
+        self.next.is_none_or(|next| now < next)
     }
 
     /// Whether nothing that re-arms its reason is different now.

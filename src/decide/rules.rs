@@ -14,6 +14,9 @@ use crate::model::{
     OnExternalUnload, Reason, State, Transport,
 };
 
+/// How often to look whether the users of a module that should go are gone.
+const USERS_POLL: Duration = Duration::from_secs(5);
+
 /// Everything that a decision is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
@@ -179,9 +182,16 @@ fn contradicted(s: &Situation) -> Option<Standing> {
         return Some(missing(rung.detail.clone()));
     }
     let client = &s.desired.client;
+    if let Some(failure) = s.memory.failures.get(client).filter(|it| it.is_waiting(s.now)) {
+        let standing = missing(format!("{}; {}", rung.detail, clause(&failure.finding)));
+        return Some(standing.until(failure.next));
+    }
     let unused = match Unused::prove(client, s.desired, s.observed) {
         Ok(unused) => unused,
-        Err(in_use) => return Some(missing(format!("{}; {}", rung.detail, in_use.by))),
+        Err(in_use) => {
+            let standing = missing(format!("{}; {}", rung.detail, in_use.by));
+            return Some(standing.until(users_again(s)));
+        }
     };
     match ProvenToLoad::prove(client, s.desired, s.observed) {
         Ok(instead) => Standing::act(vec![
@@ -209,7 +219,10 @@ fn legacy_beside(s: &Situation) -> Option<Standing> {
     }
     let unused = match Unused::prove(legacy, s.desired, s.observed) {
         Ok(unused) => unused,
-        Err(in_use) => return stay(Reason::LegacyOwnsClient, in_use.by),
+        Err(in_use) => {
+            let standing = stay(Reason::LegacyOwnsClient, in_use.by)?;
+            return Some(standing.until(users_again(s)));
+        }
     };
     match ProvenToLoad::prove(&s.desired.client, s.desired, s.observed) {
         Ok(instead) => Standing::act(eviction(s, unused, instead)),
@@ -336,8 +349,8 @@ fn legacy_alone(s: &Situation) -> Option<Standing> {
     if s.desired.legacy_policy == LegacyPolicy::Report {
         return kept("the configuration says legacy = \"report\"".to_owned());
     }
-    if let Some(failure) = s.memory.failures.get(&s.desired.client)
-        && failure.next.is_none_or(|next| s.now < next)
+    if let Some(failure) =
+        s.memory.failures.get(&s.desired.client).filter(|it| it.is_waiting(s.now))
     {
         let standing =
             kept(format!("the client could not take its place: {}", clause(&failure.finding)))?;
@@ -350,7 +363,7 @@ fn legacy_alone(s: &Situation) -> Option<Standing> {
         Ok(unused) => unused,
         Err(in_use) => {
             let finding = Finding::new(Reason::LegacyInUse, legacy, in_use.by);
-            return Some(Standing::of(Blocked, finding));
+            return Some(Standing::of(Blocked, finding).until(users_again(s)));
         }
     };
     match ProvenToLoad::prove(&s.desired.client, s.desired, s.observed) {
@@ -370,10 +383,7 @@ fn chain_of_modules(s: &Situation) -> Option<Standing> {
 
 /// A predecessor that could not be stopped or removed before, and why.
 fn failed_before(s: &Situation, legacy: &ModuleName) -> Option<Standing> {
-    let failure = s.memory.failures.get(legacy)?;
-    if failure.next.is_some_and(|next| s.now >= next) {
-        return None;
-    }
+    let failure = s.memory.failures.get(legacy).filter(|failure| failure.is_waiting(s.now))?;
     let finding = Finding::new(Reason::LegacyKept, legacy, clause(&failure.finding));
     Some(Standing::of(Degraded, finding).until(failure.next))
 }
@@ -390,6 +400,11 @@ fn eviction(s: &Situation, unused: Unused, instead: ProvenToLoad) -> Vec<Step> {
         .into_iter()
         .chain([Step::Remove { unused, instead }])
         .collect()
+}
+
+/// References come and go without an event, so a node that waits for them is looked at again.
+fn users_again(s: &Situation) -> Option<Monotonic> {
+    Some(s.now + USERS_POLL)
 }
 
 fn live_legacy<'a>(s: &Situation<'a>) -> Option<&'a ModuleName> {
