@@ -80,18 +80,22 @@ pub fn spawn(address: BusAddress, service: Service) -> Result<watch::Receiver<Bu
 
 async fn keep_serving(address: BusAddress, service: Service, state: watch::Sender<BusState>) {
     let (first, longest) = BACK_OFF;
-    let mut delay = first;
+    let (mut delay, mut said) = (first, String::new());
     while service.status.has_changed().is_ok() {
         let began = Instant::now();
-        match serve(&address, &service, &state).await {
+        let absence = match serve(&address, &service, &state).await {
             Ok(Ended::Stopped) => return,
-            Ok(Ended::Lost) => note_absence(&state, "the bus closed the connection"),
+            Ok(Ended::Lost) => "the bus closed the connection".to_owned(),
             Err(BusError::NameTaken) => {
                 tracing::error!("{}", BusError::NameTaken);
                 state.send_replace(BusState::NameTaken);
                 return;
             }
-            Err(error) => note_absence(&state, &error.to_string()),
+            Err(error) => error.to_string(),
+        };
+        if note_loss(&state) || absence != said {
+            tracing::warn!("not on the bus, going on without: {absence}");
+            said = absence;
         }
         // Only a bus that held for a while earns a quick return.
         delay = if began.elapsed() > longest { first } else { delay };
@@ -118,23 +122,22 @@ async fn serve(
         zbus::Error::FDO(refusal) => BusError::NameRefused(refusal.to_string()),
         other => BusError::Broken(other),
     })?;
-    tracing::debug!(bus = %address, "the name {BUS_NAME} is owned");
+    tracing::info!(bus = %address, "serving {BUS_NAME}");
     state.send_replace(BusState::Owned);
-    Ok(publisher.run().await?)
+    let ended = publisher.run().await;
+    // A call in progress keeps the connection, and with it the name, until it is answered. An
+    // error here only says that it was closed already.
+    let _ = connection.close().await;
+    Ok(ended?)
 }
 
-/// Says once that there is no bus, and notes a loss.
-fn note_absence(state: &watch::Sender<BusState>, why: &str) {
-    let lost = state.send_if_modified(|state| {
+/// Whether the bus was there until now.
+fn note_loss(state: &watch::Sender<BusState>) -> bool {
+    state.send_if_modified(|state| {
         let lost = *state == BusState::Owned;
         if lost {
             *state = BusState::Lost;
         }
         lost
-    });
-    if lost {
-        tracing::warn!("the bus is gone, going on without: {why}");
-    } else {
-        tracing::debug!("no bus yet: {why}");
-    }
+    })
 }

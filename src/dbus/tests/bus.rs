@@ -49,6 +49,25 @@ async fn a_name_that_another_owns_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_keeps_no_name_from_the_next_connection() {
+    let mut rig = Rig::new();
+    let mut bus = PrivateBus::running();
+    let mut state = spawn(bus.address(), rig.service.clone()).unwrap();
+    wait_for(&mut state, BusState::Owned).await;
+    let client = bus.address().builder().build().await.unwrap();
+    let call = tokio::spawn(async move { call(&client, "Reconcile", &()).await });
+    let pending = timeout(SOON, rig.requests.recv()).await.unwrap().unwrap();
+
+    bus.stop();
+    wait_for(&mut state, BusState::Lost).await;
+    assert!(call.await.unwrap().is_err());
+    bus.start();
+    wait_for(&mut state, BusState::Owned).await;
+    assert_eq!(*read_state(&bus).await, Variant::from("ready"));
+    drop(pending);
+}
+
+#[tokio::test]
 async fn the_task_ends_with_the_reconciler() {
     let rig = Rig::new();
     let bus = PrivateBus::running();

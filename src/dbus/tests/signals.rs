@@ -32,7 +32,9 @@ async fn heard(stream: &mut MessageStream) -> (String, zbus::Message) {
 async fn heard_change(stream: &mut MessageStream, path: &str) -> BTreeMap<String, String> {
     let (line, message) = heard(stream).await;
     assert_eq!(line, format!("{path} PropertiesChanged"));
-    let (_, values, invalidated): Changed = message.body().deserialize().unwrap();
+    let (interface, values, invalidated): Changed = message.body().deserialize().unwrap();
+    let kind = if path == "/org/peermemd1" { "Manager" } else { "Module" };
+    assert_eq!(interface, format!("org.peermemd1.{kind}"));
     assert!(invalidated.is_empty());
     values.into_iter().map(|(name, value)| (name, value.to_string())).collect()
 }
