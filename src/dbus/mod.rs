@@ -7,6 +7,7 @@ mod address;
 mod authorize;
 mod bus;
 mod callers;
+pub mod client;
 pub mod diff;
 mod error;
 mod log_control;
