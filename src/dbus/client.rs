@@ -23,6 +23,19 @@ pub const MODULE_INTERFACE: &str = "org.peermemd1.Module";
 /// The interface of the client objects.
 pub const PEER_CLIENT_INTERFACE: &str = "org.peermemd1.PeerClient";
 
+/// Whether somebody owns a name on this bus. Asked before a call, since a call to a name without
+/// owner may have the bus start one, and a query must not start what was stopped. On a
+/// connection without a bus the peer is whoever is meant.
+pub async fn has_owner(connection: &zbus::Connection, name: &str) -> zbus::Result<bool> {
+    if !connection.is_bus() {
+        return Ok(true);
+    }
+    let bus = Some("org.freedesktop.DBus");
+    let path = "/org/freedesktop/DBus";
+    let reply = connection.call_method(bus, path, bus, "NameHasOwner", &(name,)).await?;
+    reply.body().deserialize()
+}
+
 /// Whether the call failed because nobody owns [`BUS_NAME`], or its owner went away meanwhile.
 pub fn is_absent(error: &zbus::Error) -> bool {
     use zbus::fdo::Error;

@@ -19,6 +19,9 @@ const TRIES: usize = 4;
 /// Why nothing could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
+    /// Nobody owns the daemon's name.
+    #[error("nobody owns {BUS_NAME} on the bus")]
+    Absent,
     /// The call failed.
     #[error(transparent)]
     Bus(#[from] zbus::Error),
@@ -48,7 +51,11 @@ pub enum FetchError {
 impl FetchError {
     /// Whether nobody owns the daemon's name.
     pub fn is_absent(&self) -> bool {
-        matches!(self, Self::Bus(error) if super::is_absent(error))
+        match self {
+            Self::Absent => true,
+            Self::Bus(error) => super::is_absent(error),
+            Self::Missing { .. } | Self::WrongType { .. } => false,
+        }
     }
 }
 
@@ -58,6 +65,7 @@ impl FetchError {
 /// manager's own properties are read before and after it; if they differ, something was published
 /// in between and the reading is repeated.
 pub async fn fetch(connection: &Connection) -> Result<Snapshot, FetchError> {
+    require_owner(connection).await?;
     let mut manager = manager_properties(connection).await?;
     let mut objects = Objects::new();
     for _ in 0..TRIES {
@@ -75,6 +83,7 @@ pub async fn fetch(connection: &Connection) -> Result<Snapshot, FetchError> {
 
 /// Reads the manager's properties only; the modules and clients stay empty.
 pub async fn fetch_manager(connection: &Connection) -> Result<Snapshot, FetchError> {
+    require_owner(connection).await?;
     decode::snapshot(Properties::new(MANAGER_INTERFACE, manager_properties(connection).await?))
 }
 
@@ -83,9 +92,14 @@ pub async fn fetch_history(
     connection: &Connection,
     max: u32,
 ) -> Result<Vec<HistoryEntry>, FetchError> {
+    require_owner(connection).await?;
     let entries: Vec<HashMap<String, OwnedVariant>> =
         call(connection, MANAGER_INTERFACE, "GetHistory", &(max,)).await?;
     entries.into_iter().map(|map| decode::history(Properties::new("the history", map))).collect()
+}
+
+async fn require_owner(connection: &Connection) -> Result<(), FetchError> {
+    if super::has_owner(connection, BUS_NAME).await? { Ok(()) } else { Err(FetchError::Absent) }
 }
 
 async fn manager_properties(

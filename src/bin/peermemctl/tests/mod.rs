@@ -1,0 +1,8 @@
+//! Tests of the whole program below its command line.
+
+mod fake;
+mod pages;
+mod run;
+mod samples;
+mod verbs;
+mod waiting;
