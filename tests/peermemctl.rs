@@ -20,7 +20,8 @@ fn run(arguments: &[&str]) -> Output {
 
 #[test]
 fn invalid_arguments_are_usage_errors() {
-    let wrong: [&[&str]; 8] = [
+    let wrong: [&[&str]; 9] = [
+        &["--bus=nowhere"],
         &["--no-such-option"],
         &["no-such-command"],
         &["status", "extra"],
@@ -64,11 +65,13 @@ fn a_wait_without_a_bus_times_out_instead_of_giving_up() {
 
 #[test]
 fn a_closed_pipe_is_no_failure_and_no_panic() {
-    let mut child =
-        peermemctl(&["--help"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    let mut message = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{message}");
-    assert!(message.is_empty(), "{message}");
+    for arguments in [&["--help"][..], &[NO_BUS, "config"]] {
+        let mut command = peermemctl(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut message = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}: {message}");
+        assert!(message.is_empty(), "{arguments:?}: {message}");
+    }
 }

@@ -12,10 +12,8 @@ pub use snapshot::{
     AdvisoryEntry, ClientEntry, EvidenceEntry, HoldEntry, ModuleEntry, OwnerEntry, Snapshot,
 };
 
-/// The well-known name of the daemon.
-pub const BUS_NAME: &str = "org.peermemd1";
-/// The object that everything hangs from.
-pub const ROOT_PATH: &str = "/org/peermemd1";
+pub use super::names::{BUS_NAME, ROOT_PATH};
+
 /// The interface of the root object.
 pub const MANAGER_INTERFACE: &str = "org.peermemd1.Manager";
 /// The interface of the module objects.

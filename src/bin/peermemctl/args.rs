@@ -1,11 +1,8 @@
 //! What may be typed.
 
-use std::convert::Infallible;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use jiff::SignedDuration;
 
 use crate::bus::Bus;
 use crate::verb::Verb;
@@ -57,25 +54,13 @@ pub enum Json {
     Off,
 }
 
-impl FromStr for Bus {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "system" => Self::System,
-            "session" => Self::Session,
-            address => Self::Address(address.to_owned()),
-        })
-    }
-}
-
 /// A length of time: seconds as a plain number, or a number with a unit.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<u64>().map(Duration::from_secs).ok();
-    let friendly = || Duration::try_from(text.parse::<SignedDuration>().ok()?).ok();
-    seconds
-        .or_else(friendly)
-        .ok_or_else(|| format!("'{text}' is not a length of time; write 90, 90s or 2min"))
+    match text.parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => peermemd::config::duration::parse(text)
+            .map_err(|error| format!("write {}, or seconds", error.allowed())),
+    }
 }
 
 #[cfg(test)]
@@ -97,11 +82,5 @@ mod tests {
         for text in ["", "soon", "-1", "-5s", "1e9999"] {
             assert!(duration(text).is_err(), "{text:?}");
         }
-    }
-
-    #[test]
-    fn everything_but_system_and_session_is_an_address() {
-        assert_eq!("system".parse(), Ok(Bus::System));
-        assert_eq!("unix:path=/x".parse(), Ok(Bus::Address("unix:path=/x".into())));
     }
 }

@@ -1,10 +1,12 @@
 //! The way to the daemon, and what to say when there is none.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use peermemd::dbus::client::{self, FetchError};
-use zbus::{Connection, connection, fdo};
+use peermemd::dbus::{BusAddress, InvalidBusAddress};
+use zbus::{Connection, fdo};
 
 use crate::exit::Standing;
 use crate::failure::Failure;
@@ -16,21 +18,22 @@ const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Where to look for the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bus {
-    /// The system's message bus.
-    System,
-    /// The user's.
-    Session,
-    /// Another, by its D-Bus address.
-    Address(String),
+pub struct Bus(BusAddress);
+
+impl FromStr for Bus {
+    type Err = InvalidBusAddress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
 }
 
 impl fmt::Display for Bus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::System => f.write_str("the system bus"),
-            Self::Session => f.write_str("the session bus"),
-            Self::Address(address) => write!(f, "the bus at {address}"),
+        match &self.0 {
+            BusAddress::System => f.write_str("the system bus"),
+            BusAddress::Session => f.write_str("the session bus"),
+            BusAddress::At(address) => write!(f, "the bus at {address}"),
         }
     }
 }
@@ -38,19 +41,17 @@ impl fmt::Display for Bus {
 impl Bus {
     /// Connects.
     pub async fn connect(&self) -> Result<Connection, Failure> {
-        let builder = match self {
-            Self::System => connection::Builder::system(),
-            Self::Session => connection::Builder::session(),
-            Self::Address(address) => connection::Builder::address(address.as_str()),
-        };
-        builder.method_timeout(PATIENCE).build().await.map_err(|error| self.unreachable(&error))
+        let builder = self.0.builder().method_timeout(PATIENCE);
+        builder.build().await.map_err(|error| self.unreachable(&error))
     }
 
     fn unreachable(&self, error: &zbus::Error) -> Failure {
-        let next = match self {
-            Self::System => "See whether the message bus is running: systemctl status dbus.socket",
-            Self::Session => "Name the daemon's bus with --bus=system or --bus=ADDRESS.",
-            Self::Address(_) => "See whether the address is right and its server is running.",
+        let next = match self.0 {
+            BusAddress::System => {
+                "See whether the message bus is running: systemctl status dbus.socket"
+            }
+            BusAddress::Session => "Name the daemon's bus with --bus=system or --bus=ADDRESS.",
+            BusAddress::At(_) => "See whether the address is right and its server is running.",
         };
         let what = format!("{self} cannot be reached");
         Failure::new(capital(&what), capital(&sentence(&error.to_string())), next)
@@ -118,9 +119,9 @@ impl Bus {
 
     /// The daemon's unit; `None` when nobody can tell. A user's own manager never can.
     pub async fn unit(&self, connection: &Connection) -> Option<Unit> {
-        match self {
-            Self::Session => None,
-            Self::System | Self::Address(_) => Unit::look(connection).await.ok(),
+        match self.0 {
+            BusAddress::Session => None,
+            BusAddress::System | BusAddress::At(_) => Unit::look(connection).await.ok(),
         }
     }
 }

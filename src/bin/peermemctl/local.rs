@@ -1,19 +1,7 @@
 //! What this program finds out without the daemon: the node, and the configuration files.
 
-use peermemd::model::{Desired, Status};
-
-/// The configuration as a daemon that starts now would take it.
-#[derive(Clone, Debug)]
-pub struct EffectiveConfig {
-    /// What it comes to.
-    pub desired: Desired,
-    /// The files that took part, in order of precedence.
-    pub files: Vec<String>,
-    /// TOML with the origin of each key.
-    pub text: String,
-    /// The same for programs.
-    pub values: serde_json::Value,
-}
+use peermemd::config::{self, ConfigError, Loaded, Sources};
+use peermemd::model::Status;
 
 /// Why something could not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,8 +14,8 @@ pub trait Local {
     /// is unknown.
     fn look(&self) -> Result<Status, LocalError>;
 
-    /// Reads and merges the configuration files.
-    fn config(&self) -> Result<EffectiveConfig, LocalError>;
+    /// The configuration as a daemon that starts now would take it.
+    fn config(&self) -> Result<Loaded, ConfigError>;
 }
 
 /// This machine.
@@ -39,7 +27,11 @@ impl Local for Machine {
         Err(LocalError("peermemctl cannot look at the node by itself".to_owned()))
     }
 
-    fn config(&self) -> Result<EffectiveConfig, LocalError> {
-        Err(LocalError("peermemctl cannot read the configuration by itself".to_owned()))
+    fn config(&self) -> Result<Loaded, ConfigError> {
+        let mut loaded = config::load(&Sources::default())?;
+        if let Ok(line) = std::fs::read_to_string("/proc/cmdline") {
+            loaded.apply_kernel_command_line(&line);
+        }
+        Ok(loaded)
     }
 }

@@ -102,7 +102,7 @@ impl Session {
 
     /// The configuration of this machine; the defaults where it cannot be read.
     pub fn desired(&self) -> Desired {
-        self.local.config().map(|config| config.desired).unwrap_or_default()
+        self.local.config().map(|loaded| loaded.desired).unwrap_or_default()
     }
 
     /// Whether JSON was asked for.

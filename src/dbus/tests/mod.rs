@@ -1,6 +1,7 @@
 //! Tests of the interface: over a socket pair, and on a private `dbus-daemon`.
 
 mod bus;
+mod client;
 mod interface;
 mod introspection;
 mod methods;

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use clap::Parser;
-use peermemd::model::{Desired, Status};
+use peermemd::config::{self, ConfigError, Loaded};
+use peermemd::model::Status;
 
 use super::samples;
 use crate::args::Cli;
 use crate::failure::Failure;
-use crate::local::{EffectiveConfig, Local, LocalError};
+use crate::local::{Local, LocalError};
 use crate::session::Session;
 
 /// What a run came to.
@@ -22,7 +23,7 @@ pub struct Ended {
 
 /// Runs with these arguments on the bus at that address.
 pub async fn run(address: &str, arguments: &[&str]) -> Ended {
-    Box::pin(run_with(address, arguments, Seen(None), Shared::default())).await
+    Box::pin(run_with(address, arguments, Seen(None, ""), Shared::default())).await
 }
 
 /// The same with what can be seen without a daemon, and where the output goes.
@@ -50,27 +51,22 @@ pub async fn failure_of(address: &str, arguments: &[&str], out: impl Write + 'st
     let mut session = Session {
         options: cli.options,
         screen: samples::screen(),
-        local: Box::new(Seen(None)),
+        local: Box::new(Seen(None, "")),
         out: Box::new(out),
     };
     cli.verb.unwrap_or_default().run(&mut session).await.unwrap_err()
 }
 
-/// What can be seen of the node without a daemon.
-pub struct Seen(pub Option<Status>);
+/// What can be seen of the node without a daemon, and the text of the configuration.
+pub struct Seen(pub Option<Status>, pub &'static str);
 
 impl Local for Seen {
     fn look(&self) -> Result<Status, LocalError> {
         self.0.clone().ok_or_else(|| LocalError("it is dark".into()))
     }
 
-    fn config(&self) -> Result<EffectiveConfig, LocalError> {
-        Ok(EffectiveConfig {
-            desired: Desired::default(),
-            files: vec!["/etc/peermemd/peermemd.toml".into()],
-            text: "mode = \"enforce\" # default\n".into(),
-            values: serde_json::json!({ "policy": { "mode": "enforce" } }),
-        })
+    fn config(&self) -> Result<Loaded, ConfigError> {
+        config::from_fragment("peermemd.toml", self.1)
     }
 }
 

@@ -206,7 +206,7 @@ async fn without_a_daemon_the_unit_says_why_and_nobody_guesses() {
 async fn without_a_daemon_it_looks_for_itself_and_says_so() {
     let (_directory, bus) = bus().await;
     let look = async |arguments: &[&str], state| {
-        run_with(&bus.address, arguments, Seen(Some(seen(state))), Shared::default()).await
+        run_with(&bus.address, arguments, Seen(Some(seen(state)), ""), Shared::default()).await
     };
     let status = look(&[], State::Blocked).await;
     assert_eq!(status.code, 3, "{status:?}");
@@ -218,6 +218,34 @@ async fn without_a_daemon_it_looks_for_itself_and_says_so() {
     assert!(plan.out.contains("while peermemd is not running"), "{}", plan.out);
     let check = look(&["check", "--format=nagios"], State::Ready).await;
     assert_eq!(check.code, 0, "{check:?}");
+}
+
+#[tokio::test]
+async fn config_shows_origins_and_names_what_is_wrong() {
+    let (_directory, bus) = bus().await;
+    let _daemon = FakeDaemon::start(&bus, vec![samples::ready()]).await;
+    let config = async |arguments: &[&str], text| {
+        run_with(&bus.address, arguments, Seen(None, text), Shared::default()).await
+    };
+    let good = config(&["config"], "[timing]\ngrace = \"1min\"\n").await;
+    assert_eq!(good.code, 0, "{good:?}");
+    let grace = good.out.lines().find(|line| line.starts_with("grace")).unwrap();
+    assert!(grace.contains("1min") && grace.contains("peermemd.toml:2"), "{grace}");
+    let document = json(&config(&["config", "--json=short"], "").await);
+    assert_eq!(document["config"]["policy"]["mode"], "enforce");
+    assert_eq!(document["daemon_files"], serde_json::json!([]));
+    let bad = config(&["config"], "[timing]\ngrace = \"soon\"\n").await;
+    assert_eq!(bad.code, 78, "{bad:?}");
+    assert!(bad.err.contains("peermemd.toml:2"), "{}", bad.err);
+}
+
+#[tokio::test]
+async fn check_takes_its_grace_from_the_configuration() {
+    let (_directory, bus) = bus().await;
+    let _daemon = FakeDaemon::start(&bus, vec![samples::stuck()]).await;
+    let seen = Seen(None, "[timing]\ngrace = \"1min\"\n");
+    let ended = run_with(&bus.address, &["check", "--format=nhc"], seen, Shared::default()).await;
+    assert_eq!(ended.code, 1, "{ended:?}");
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn without_systemd_and_without_a_bus_it_waits_until_the_end() {
 async fn monitor_tells_of_changes_and_of_comings_and_goings() {
     let (_directory, bus) = bus().await;
     let out = Shared::default();
-    let watching = Box::pin(run_with(&bus.address, &["monitor"], Seen(None), out.clone()));
+    let watching = Box::pin(run_with(&bus.address, &["monitor"], Seen(None, ""), out.clone()));
     let expect = async |text: &str| {
         while !out.text().contains(text) {
             sleep(Duration::from_millis(10)).await;

@@ -25,7 +25,7 @@ impl Args {
         let mut connection = session.connect().await?;
         loop {
             match follow(session, &connection).await {
-                Ok(()) | Err(Ended::Bus(_)) => {}
+                Ok(()) | Err(Ended::Bus) => {}
                 Err(Ended::Here(failure)) => return Err(failure),
             }
             say(session, &[Change::note("bus", "The connection to the bus is lost.")])?;
@@ -42,14 +42,14 @@ impl Args {
 /// Why following ended early.
 enum Ended {
     /// The bus failed, which may pass.
-    Bus(#[allow(dead_code, reason = "the kind is what matters")] zbus::Error),
+    Bus,
     /// The output failed, which does not.
     Here(Failure),
 }
 
 impl From<zbus::Error> for Ended {
-    fn from(error: zbus::Error) -> Self {
-        Self::Bus(error)
+    fn from(_: zbus::Error) -> Self {
+        Self::Bus
     }
 }
 

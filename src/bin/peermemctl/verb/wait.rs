@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use futures_util::StreamExt;
 use peermemd::dbus::client::{self, FetchError, Snapshot};
 use serde::Serialize;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use zbus::message::Type;
 use zbus::{Connection, MatchRule, MessageStream, fdo};
 
@@ -24,9 +24,8 @@ const TIMED_OUT: u8 = 1;
 const CANNOT_WAIT: u8 = 2;
 /// Between two attempts to reach the bus or the daemon.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Looks of this many pauses that must all find the unit down: an upgrade stops the daemon and
-/// starts it again a little later.
-const LOOKS: u32 = 4;
+/// How long the unit must be down: an upgrade stops the daemon and starts it again a little later.
+const DOWN_FOR_GOOD: Duration = Duration::from_secs(2);
 
 /// Exits 0 if reached, 1 if timed out, 2 if the daemon's unit is inactive or failed.
 #[derive(Clone, Debug, clap::Args)]
@@ -139,11 +138,11 @@ impl Wait {
     async fn watch(&mut self, connection: &Connection) -> Result<End, Failure> {
         // Subscribed before the first reading, so that no change falls in between.
         let Ok(mut news) = news(connection).await else { return Ok(End::Lost) };
-        let mut down = 0;
+        let mut down = None;
         loop {
             match client::fetch_manager(connection).await {
                 Ok(snapshot) => {
-                    down = 0;
+                    down = None;
                     let reached = self.goal.is_reached(&snapshot);
                     self.last = Some(snapshot);
                     if reached {
@@ -151,7 +150,7 @@ impl Wait {
                     }
                 }
                 Err(error) if error.is_absent() => {
-                    down = self.count_down(connection, down).await?;
+                    down = self.down_since(connection, down).await?;
                 }
                 Err(FetchError::Bus(_)) if connection.is_closed() => return Ok(End::Lost),
                 Err(_) => {}
@@ -165,12 +164,18 @@ impl Wait {
         }
     }
 
-    /// How many looks in a row have found the unit down; a failure when that is enough.
-    async fn count_down(&self, connection: &Connection, down: u32) -> Result<u32, Failure> {
+    /// Since when the unit has been down, if it is; a failure when that is long enough.
+    async fn down_since(
+        &self,
+        connection: &Connection,
+        down: Option<Instant>,
+    ) -> Result<Option<Instant>, Failure> {
         match self.bus.unit(connection).await {
-            Some(unit) if unit.is_down() && down + 1 >= LOOKS => Err(unit.explain()),
-            Some(unit) if unit.is_down() => Ok(down + 1),
-            _ => Ok(0),
+            Some(unit) if unit.is_down() => match down {
+                Some(since) if since.elapsed() >= DOWN_FOR_GOOD => Err(unit.explain()),
+                since => Ok(Some(since.unwrap_or_else(Instant::now))),
+            },
+            _ => Ok(None),
         }
     }
 }
