@@ -21,7 +21,8 @@ const FLOORS: &[(&str, &[&str])] = &[
 const IMPURE: &[&str] = &[
     "tokio",
     "zbus",
-    "kmod",
+    "kmod_sys",
+    "kmod::",
     "nix::sys",
     "nix::unistd",
     "std::fs",
