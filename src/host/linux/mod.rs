@@ -1,9 +1,11 @@
 //! The running kernel.
 
+mod client_log;
 mod file;
 mod gpu;
 pub mod inspect;
 mod kernel;
+mod kmsg;
 pub mod libkmod;
 pub mod modprobe_config;
 mod modules;
