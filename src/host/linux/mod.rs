@@ -10,5 +10,6 @@ pub mod libkmod;
 pub mod modprobe_config;
 mod modules;
 mod pci;
+mod rdma;
 mod slow;
 pub mod worker;
