@@ -1,6 +1,7 @@
 //! The running kernel.
 
 mod client_log;
+mod fd;
 mod file;
 mod gpu;
 pub mod inspect;
@@ -12,4 +13,6 @@ mod modules;
 mod pci;
 mod rdma;
 mod slow;
+mod uevent;
+mod watch;
 pub mod worker;
