@@ -1,5 +1,6 @@
 //! The running kernel.
 
+mod boot;
 mod client_log;
 mod fd;
 mod file;
@@ -13,6 +14,7 @@ mod modules;
 mod pci;
 mod rdma;
 mod slow;
+mod swaps;
 mod uevent;
 mod watch;
 pub mod worker;
