@@ -16,5 +16,6 @@ mod rdma;
 mod slow;
 mod swaps;
 mod uevent;
+mod units;
 mod watch;
 pub mod worker;
