@@ -50,7 +50,8 @@ pub struct Memory {
     repairs: VecDeque<Monotonic>,
     evictions: u32,
     last_seen: BTreeMap<ModuleName, Glimpse>,
-    touched: BTreeSet<ModuleName>,
+    /// By the steps since the last look; with the dependent module where it was a dependency.
+    touched: BTreeMap<ModuleName, Option<ModuleName>>,
     jitter: u64,
 }
 
@@ -66,8 +67,8 @@ pub struct Vanished {
 /// Something that the comparison of two looks shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A module came; by a step of ours or not.
-    Appeared(ModuleName, bool),
+    /// A module came.
+    Appeared(ModuleName, Bringer),
     /// A module went; by a step of ours or not.
     Vanished(ModuleName, bool),
     /// A module was replaced by another build of it.
@@ -76,6 +77,17 @@ pub enum Happening {
     SwapBegan(SwapKind, String),
     /// Swap evidence is gone.
     SwapEnded(SwapKind, String),
+}
+
+/// Who brought a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bringer {
+    /// A step of ours that was about it.
+    Step,
+    /// A step of ours that was about a module that depends on it.
+    StepFor(ModuleName),
+    /// Somebody else.
+    Others,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +117,7 @@ impl Memory {
             repairs: VecDeque::new(),
             evictions: 0,
             last_seen: BTreeMap::new(),
-            touched: BTreeSet::new(),
+            touched: BTreeMap::new(),
             jitter,
         }
     }
@@ -143,7 +155,13 @@ impl Memory {
         now: Moment,
     ) -> Result<(), Finding> {
         let module = step.module().clone();
-        self.touched.insert(module.clone());
+        if step.is_load() {
+            let depends = observed.file(&module).map(|file| file.depends.as_slice());
+            for dependency in depends.unwrap_or_default() {
+                self.touched.insert(dependency.clone(), Some(module.clone()));
+            }
+        }
+        self.touched.insert(module.clone(), None);
         match diagnose::failure(step, outcome, desired, observed) {
             None => {
                 self.last_steps.insert(module.clone(), Ok(()));
@@ -213,7 +231,8 @@ impl Memory {
         let Fact::Known(state) = observed.state(module) else { return None };
         let build = observed.loaded(module).and_then(|loaded| loaded.build_id.clone());
         let glimpse = Glimpse { usable: state.is_usable(), build };
-        let ours = self.touched.contains(module);
+        let touched = self.touched.get(module).cloned();
+        let ours = touched.is_some();
         if self.failures.get(module).is_some_and(|failure| failure.is_overcome(glimpse.usable)) {
             self.failures.remove(module);
         }
@@ -232,7 +251,14 @@ impl Memory {
             self.disturb(now.monotonic);
         }
         match (before.usable, glimpse.usable) {
-            (false, true) => Some(Happening::Appeared(module.clone(), ours)),
+            (false, true) => {
+                let bringer = match touched {
+                    Some(None) => Bringer::Step,
+                    Some(Some(dependent)) => Bringer::StepFor(dependent),
+                    None => Bringer::Others,
+                };
+                Some(Happening::Appeared(module.clone(), bringer))
+            }
             (true, false) => {
                 self.loaded_by_us.remove(module);
                 if !ours {

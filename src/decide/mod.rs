@@ -68,7 +68,6 @@ pub fn decide(desired: &Desired, observed: &Observed, memory: &Memory, now: Mono
     let ladder = Ladder::climb(desired, observed);
     let situation = Situation { desired, observed, memory, ladder: &ladder, now };
     let standing = subject_to_holds(rules::judge(&situation), &situation);
-    let advisories = advisories(&situation, &standing);
     let holds = memory.holds.iter().cloned().chain(swaps::holds(&situation)).collect();
     // The mode is asked last, so that observing says just what enforcing would.
     let may_act = desired.mode == Mode::Enforce
@@ -79,8 +78,9 @@ pub fn decide(desired: &Desired, observed: &Observed, memory: &Memory, now: Mono
         State::Converging if !standing.steps.is_empty() && !may_act => {
             (State::Waiting, only_watching(&standing))
         }
-        state => keep_while_unreadable((state, standing.finding), memory),
+        state => keep_while_unreadable((state, standing.finding.clone()), memory),
     };
+    let advisories = advisories(&situation, &standing.finding, &finding);
     Decision {
         state,
         finding,
@@ -116,7 +116,10 @@ fn subject_to_holds(standing: Standing, s: &Situation) -> Standing {
 /// A probe that fails later raises no fault: what was known stands, beside an advisory.
 fn keep_while_unreadable(now: (State, Finding), memory: &Memory) -> (State, Finding) {
     match &memory.standing {
-        Some(before) if now.1.reason == Reason::ProbeFailed => before.clone(),
+        // What was being done then is not being done now.
+        Some(before) if now.1.reason == Reason::ProbeFailed && before.0 != State::Converging => {
+            before.clone()
+        }
         _ => now,
     }
 }
@@ -128,11 +131,11 @@ fn only_watching(standing: &Standing) -> Finding {
     Finding::new(Reason::Held, "mode = \"observe\"", detail)
 }
 
-fn advisories(s: &Situation, standing: &Standing) -> Vec<Finding> {
+fn advisories(s: &Situation, judged: &Finding, told: &Finding) -> Vec<Finding> {
     let client = &s.desired.client;
     let mut found = swaps::too_long(s);
-    if standing.finding.reason == Reason::ProbeFailed && s.memory.standing.is_some() {
-        found.push(standing.finding.clone());
+    if judged.reason == Reason::ProbeFailed {
+        found.extend((told != judged).then(|| judged.clone()));
         return found;
     }
     if s.ladder.registered() {
@@ -158,6 +161,6 @@ fn advisories(s: &Situation, standing: &Standing) -> Vec<Finding> {
         let detail = "their build-ids differ";
         found.push(Finding::new(Reason::StaleLoadedModule, module, detail));
     }
-    found.retain(|finding| finding.reason != standing.finding.reason);
+    found.retain(|finding| finding.reason != told.reason);
     found
 }

@@ -1,6 +1,6 @@
 //! What happened, for the journal and for the history: only changes, each told once.
 
-use crate::decide::memory::Happening;
+use crate::decide::memory::{Bringer, Happening};
 use crate::decide::step::Step;
 use crate::model::{Finding, HistoryEntry, Moment, Outcome, Reason, State, Status};
 use crate::systemd::message;
@@ -58,8 +58,14 @@ impl Chronicle {
     /// [`Self::step`].
     pub(super) fn happening(&self, happening: &Happening, now: Moment) -> Option<HistoryEntry> {
         let (kind, subject, result, text) = match happening {
-            Happening::Appeared(_, true) | Happening::Vanished(_, true) => return None,
-            Happening::Appeared(module, false) => (
+            Happening::Appeared(_, Bringer::Step) | Happening::Vanished(_, true) => return None,
+            Happening::Appeared(module, Bringer::StepFor(dependent)) => (
+                "appeared",
+                module.as_str(),
+                "live",
+                format!("{module} was loaded as a dependency of {dependent}."),
+            ),
+            Happening::Appeared(module, Bringer::Others) => (
                 "appeared",
                 module.as_str(),
                 "live",
@@ -95,7 +101,8 @@ impl Chronicle {
             }
             _ => tracing::info!("{text}"),
         }
-        let ours = kind == "hold";
+        let ours =
+            kind == "hold" || matches!(happening, Happening::Appeared(_, Bringer::StepFor(_)));
         Some(self.entry(Event { kind, subject, result, reason: "", errno: 0, ours, text }, now))
     }
 

@@ -1,7 +1,17 @@
 //! What this program finds out without the daemon: the node, and the configuration files.
 
+use std::path::PathBuf;
+
 use peermemd::config::{self, ConfigError, Loaded, Sources};
-use peermemd::model::Status;
+use peermemd::decide::memory::Memory;
+use peermemd::decide::{decide, project};
+use peermemd::host::linux::inspect::{InspectRequest, inspect};
+use peermemd::host::linux::{LinuxHost, LinuxPaths, Loader};
+use peermemd::host::{Attempt, Host};
+use peermemd::model::{
+    Backend, Desired, Fact, Files, Mode, ModuleName, Outcome, Reason, RunningLoad, SeenHardware,
+    Status,
+};
 
 /// Why something could not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +34,19 @@ pub struct Machine;
 
 impl Local for Machine {
     fn look(&self) -> Result<Status, LocalError> {
-        Err(LocalError("peermemctl cannot look at the node by itself".to_owned()))
+        // Files that cannot be understood are no reason not to look.
+        let mut desired = self.config().map(|loaded| loaded.desired).unwrap_or_default();
+        desired.mode = Mode::Observe;
+        // The loop of this program is running already, so the look gets one of its own.
+        let look = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map(|runtime| runtime.block_on(look(&desired)))
+        });
+        match look.join() {
+            Ok(Ok(status)) => Ok(status),
+            Ok(Err(error)) => Err(LocalError(format!("no event loop: {error}"))),
+            Err(_) => Err(LocalError("the look at the node failed".to_owned())),
+        }
     }
 
     fn config(&self) -> Result<Loaded, ConfigError> {
@@ -34,4 +56,67 @@ impl Local for Machine {
         }
         Ok(loaded)
     }
+}
+
+/// One look, judged by the daemon's own rules.
+async fn look(desired: &Desired) -> Status {
+    let paths = LinuxPaths { root: PathBuf::from("/"), system_bus: None };
+    let mut host = LinuxHost::for_one_look(paths, OnlyLooking);
+    let observed = host.observe(desired).await;
+    let now = host.now();
+    let mut memory = Memory::new(now, SeenHardware::default(), 0);
+    memory.notice(desired, &observed, now);
+    let decision = decide(desired, &observed, &memory, now.monotonic);
+    let ledger = project::Ledger {
+        backend: Backend::Kmod,
+        attempts: 0,
+        failures: 0,
+        state_change: now,
+        last_check: now.real,
+        configuration_files: Vec::new(),
+    };
+    let mut status = project::status(desired, &observed, &memory, &decision, &ledger);
+    if status.reason == Some(Reason::Held) && !status.plan.is_empty() {
+        let plan = status.plan.join(", then ");
+        status.status_text =
+            format!("Nothing is brought up: the daemon, which would {plan}, is not running.");
+        "Start it: systemctl start peermemd".clone_into(&mut status.remedy);
+    }
+    status
+}
+
+/// Reads module files in this process, and does nothing to modules.
+#[derive(Debug)]
+struct OnlyLooking;
+
+impl OnlyLooking {
+    fn refuse() -> Attempt {
+        let message = "only the daemon changes modules".to_owned();
+        let outcome = Outcome { message, ..Outcome::failed(nix::libc::EPERM) };
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+impl Loader for OnlyLooking {
+    fn insert(&mut self, _: &ModuleName) -> Attempt {
+        Self::refuse()
+    }
+
+    fn remove(&mut self, _: &ModuleName) -> Attempt {
+        Self::refuse()
+    }
+
+    async fn inspect(&mut self, desired: &Desired) -> Fact<Files> {
+        inspect(&InspectRequest::of_running_kernel(desired), &mut |_| {}).into()
+    }
+
+    fn running(&self) -> Option<RunningLoad> {
+        None
+    }
+
+    async fn load_ended(&mut self) {
+        std::future::pending().await
+    }
+
+    fn rest(&mut self) {}
 }

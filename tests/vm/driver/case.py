@@ -1,0 +1,87 @@
+"""One test case: a shell script whose leading comment says what machine it needs.
+
+    # title: what it shows, in one line
+    # set: ofed                      module set (see sets.py)
+    # cmdline: fakepci.gpus=1        more words for the kernel command line
+    # start: booted                  or early: do not wait for the boot to finish
+    # needs: deb                     the package under test is installed in the image
+    # timeout: 120                   seconds for the script
+    #> /etc/modprobe.d/x.conf        a file to place before the machine boots; its lines follow
+    #| options nvidia need_gpu=1
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .paths import CASES, GUEST
+from .sets import SETS
+
+KEYS = ("title", "set", "cmdline", "start", "needs", "timeout")
+DAEMON_CONFIG = "/etc/peermemd/peermemd.toml.d/10-vm.toml"
+
+
+class BadCase(Exception):
+    """A header that says something unknown."""
+
+
+@dataclass
+class Case:
+    """A case as its header declares it."""
+
+    name: str
+    title: str = ""
+    set: str = "ofed"
+    cmdline: str = ""
+    start: str = "booted"
+    needs: str = ""
+    timeout: str = "90"
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def needs_deb(self) -> bool:
+        return self.needs == "deb"
+
+    @property
+    def limit(self) -> int:
+        """Seconds that the script may take."""
+        return int(self.timeout)
+
+
+def all_cases() -> list[Case]:
+    """Every case in the folder, in the order of names."""
+    return [read_case(path) for path in sorted(CASES.glob("*.sh"))]
+
+
+def read_case(path: Path) -> Case:
+    """Parse the header of one script."""
+    case = Case(path.stem)
+    target = None
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            break
+        if line.startswith("#> "):
+            target = line[3:].strip()
+            case.files[target] = ""
+        elif line.startswith("#|") and target:
+            case.files[target] += line[2:].removeprefix(" ") + "\n"
+        elif line.startswith("# "):
+            _set_key(case, line[2:])
+    _check(case)
+    if case.needs_deb:
+        case.files.setdefault(DAEMON_CONFIG, (GUEST / "peermemd-vm.toml").read_text())
+    return case
+
+
+def _set_key(case: Case, text: str) -> None:
+    key, colon, value = text.partition(": ")
+    if colon and key in KEYS:
+        setattr(case, key, value.strip())
+
+
+def _check(case: Case) -> None:
+    allowed = {"set": tuple(SETS), "start": ("booted", "early"), "needs": ("", "deb")}
+    for key, values in allowed.items():
+        if getattr(case, key) not in values:
+            raise BadCase(f"{case.name}: {key} is {getattr(case, key)!r}, not one of {', '.join(values)}")
+    if not case.title or not case.timeout.isdigit():
+        raise BadCase(f"{case.name}: the header needs a title, and a timeout in whole seconds")
