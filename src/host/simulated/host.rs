@@ -11,8 +11,11 @@ use super::{JobId, Node, Scenario};
 use crate::host::{Attempt, Change, Host};
 use crate::model::{Backend, Desired, ModuleName, Moment, Monotonic, Observed};
 
-/// How long the machine has been up when a scenario begins: 0 would stand for never.
-const UPTIME: Duration = Duration::from_secs(10);
+/// The present on `CLOCK_MONOTONIC`, and never 0, which would stand for never.
+fn uptime() -> Monotonic {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from);
+    Monotonic(1) + now.unwrap_or_default()
+}
 
 /// A simulated node behind the seam to the operating system.
 #[derive(Debug)]
@@ -69,7 +72,8 @@ impl SimulatedHost {
         let present = u64::try_from(present.as_micros()).unwrap_or(u64::MAX);
         let start = Moment {
             real: scenario.start.map_or(present, |start| start.0),
-            monotonic: Monotonic(0) + UPTIME,
+            // The machine's own, so that clients can tell how long something has lasted.
+            monotonic: uptime(),
         };
         let clocked = Clocked {
             node: Mutex::new(Node::new(scenario)),
