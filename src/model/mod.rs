@@ -31,5 +31,5 @@ pub use observed::{
 };
 pub use outcome::{InstallCommand, Outcome};
 pub use reason::{Advisory, Circumstance, Class, Finding, REASONS, Reason, ReasonRow, State};
-pub use status::{Backend, ClientStatus, HistoryEntry, ModuleStatus, Status};
+pub use status::{Backend, ClientStatus, HistoryEntry, ModuleStatus, Status, is_settled};
 pub use time::{Moment, Monotonic};

@@ -132,8 +132,16 @@ pub struct Status {
 impl Status {
     /// Whether a caller that waits for an outcome has one.
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, State::Ready | State::Degraded | State::Blocked | State::NotApplicable)
-            || !self.holds.is_empty()
-            || self.managed_by.iter().any(|(_, owner)| owner != "peermemd")
+        let reason = self.reason.map_or("", Reason::slug);
+        is_settled(self.state.as_str(), reason, !self.holds.is_empty())
     }
+}
+
+/// Whether a state is an outcome: the node is as it will be until something named changes, or
+/// somebody keeps the daemon from going on, or another manager has to bring it up.
+pub fn is_settled(state: &str, reason: &str, held: bool) -> bool {
+    let outcomes = [State::Ready, State::Degraded, State::Blocked, State::NotApplicable];
+    outcomes.iter().any(|outcome| outcome.as_str() == state)
+        || held
+        || [Reason::Held, Reason::ExternallyManaged].iter().any(|it| it.slug() == reason)
 }

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::model::{ClientStatus, Hold, ModuleStatus, Status};
+use crate::model::{ClientStatus, Hold, ModuleStatus, Status, is_settled};
 
 /// One reading of all properties of all objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -123,10 +123,7 @@ pub struct ClientEntry {
 impl Snapshot {
     /// Whether a caller that waits for an outcome has one; the rule of [`Status::is_settled`].
     pub fn is_settled(&self) -> bool {
-        matches!(self.state.as_str(), "ready" | "degraded" | "blocked" | "not-applicable")
-            || self.held
-            || !self.holds.is_empty()
-            || self.managed_by.iter().any(|entry| entry.owner != "peermemd")
+        is_settled(&self.state, &self.reason, self.held || !self.holds.is_empty())
     }
 
     /// Puts the modules into the order of insertion. The bus knows none: its dictionary of
@@ -285,8 +282,9 @@ mod tests {
         let waiting = Snapshot { state: "waiting".into(), ..Snapshot::default() };
         assert!(!waiting.is_settled());
         assert!(Snapshot { held: true, ..waiting.clone() }.is_settled());
-        let owner = |owner: &str| vec![OwnerEntry { module: "nvidia".into(), owner: owner.into() }];
-        assert!(!Snapshot { managed_by: owner("peermemd"), ..waiting.clone() }.is_settled());
-        assert!(Snapshot { managed_by: owner("gpu-operator"), ..waiting }.is_settled());
+        let reason = |reason: &str| Snapshot { reason: reason.to_owned(), ..waiting.clone() };
+        assert!(!reason("retry-pending").is_settled());
+        assert!(reason("externally-managed").is_settled(), "another has to bring it up");
+        assert!(reason("held").is_settled(), "the mode or the configuration holds");
     }
 }
