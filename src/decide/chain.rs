@@ -1,9 +1,8 @@
 //! Walking the chain: what is inserted next, or what stands in the way.
 
-use super::memory::in_transition;
-use super::rules::{Situation, Standing, transition};
+use super::rules::{Situation, Standing};
 use super::step::Step;
-use super::{hardware, preflight};
+use super::{hardware, preflight, transition};
 use crate::model::{
     Desired, Fact, Finding, InitState, Manage, ModuleName, Monotonic, Observed, Reason, Resolution,
     Role, State,
@@ -101,8 +100,7 @@ fn link(s: &Situation, module: &ModuleName) -> Link {
         Fact::Known(state) if state.is_usable() => return Link::Done,
         Fact::Known(InitState::Absent) => {}
         Fact::Known(_) => {
-            let state = in_transition(s.observed, module).unwrap_or(InitState::Coming);
-            return stop(State::Waiting, transition(module, state));
+            return transition::standing(s, module).map_or(Link::Done, Link::Stop);
         }
         Fact::Unknown(why) => {
             return stop(State::Waiting, Finding::new(Reason::ProbeFailed, module, why));

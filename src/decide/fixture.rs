@@ -107,6 +107,12 @@ pub(super) fn unload(observed: &mut Observed, module: &str) {
     modules(observed).remove(&name(module));
 }
 
+/// Between two states, or gone.
+pub(super) fn set_state(observed: &mut Observed, module: &str, state: InitState) {
+    load(observed, module);
+    modules(observed).get_mut(&name(module)).unwrap().state = Fact::Known(state);
+}
+
 pub(super) fn hold(observed: &mut Observed, module: &str, holder: &str) {
     let loaded = modules(observed).get_mut(&name(module)).unwrap();
     if let (Fact::Known(count), Fact::Known(holders)) = (&mut loaded.refcount, &mut loaded.holders)

@@ -9,7 +9,7 @@ use super::retry::{Failure, Retry};
 use super::step::Step;
 use super::{backoff, diagnose};
 use crate::model::{
-    Desired, Fact, Finding, Hold, InitState, ModuleName, Moment, Monotonic, Observed, Outcome, Pci,
+    Desired, Fact, Finding, Hold, ModuleName, Moment, Monotonic, Observed, Outcome, Pci,
     SeenHardware, State, SwapKind,
 };
 
@@ -369,9 +369,4 @@ impl Happening {
             Self::SwapBegan(..) | Self::SwapEnded(..) => None,
         }
     }
-}
-
-/// Whether a module is between two states.
-pub fn in_transition(observed: &Observed, module: &ModuleName) -> Option<InitState> {
-    observed.state(module).known().copied().filter(|state| state.is_in_transition())
 }

@@ -21,6 +21,7 @@ pub mod retry;
 pub mod rules;
 pub mod step;
 pub mod swaps;
+pub mod transition;
 
 #[cfg(test)]
 mod fixture;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::hardware::{self, Verdict};
 use super::in_use::Unused;
 use super::ladder::Ladder;
-use super::memory::{Memory, in_transition};
+use super::memory::Memory;
 use super::preflight::ProvenToLoad;
 use super::step::Step;
-use super::{chain, preflight, swaps};
+use super::{chain, preflight, swaps, transition};
 use crate::model::{
     Desired, Fact, Finding, InitState, LegacyPolicy, ModuleName, Monotonic, Observed,
     OnExternalUnload, Reason, State, Transport,
@@ -70,7 +70,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "client-contradicted", states: &[Converging, Blocked], applies: contradicted },
     Rule { name: "legacy-beside-client", states: &[Converging, Degraded], applies: legacy_beside },
     Rule { name: "reached", states: &[Ready, Degraded], applies: reached },
-    Rule { name: "client-in-transition", states: &[Waiting], applies: client_in_transition },
+    Rule { name: "client-in-transition", states: &[Waiting], applies: transition::of_a_client },
     Rule { name: "put-legacy-back", states: &[Converging], applies: put_legacy_back },
     Rule { name: "held", states: &[Waiting], applies: held },
     Rule { name: "drivers-are-being-swapped", states: &[Waiting], applies: swapped },
@@ -250,21 +250,6 @@ fn reached(s: &Situation) -> Option<Standing> {
     };
     let (steps, wake) = chain::upkeep(s);
     Some(Standing { steps, wake, ..standing })
-}
-
-fn client_in_transition(s: &Situation) -> Option<Standing> {
-    let client = &s.desired.client;
-    let finding = transition(client, in_transition(s.observed, client)?);
-    Some(Standing::of(Waiting, finding))
-}
-
-/// How a module between two states is told.
-pub fn transition(module: &ModuleName, state: InitState) -> Finding {
-    let doing = match state {
-        InitState::Coming => "being loaded by somebody else",
-        _ => "being unloaded",
-    };
-    Finding::new(Reason::ModuleInTransition, module, doing)
 }
 
 /// The predecessor made room, and the client did not load.

@@ -31,6 +31,10 @@ use requests::Waiting;
 /// Looks that follow each other no closer than this, so that a storm of events is one look.
 const CALM: Duration = Duration::from_millis(100);
 
+/// A step that runs for longer than this is looked at while it does, so that what is published
+/// stays true. Most steps end before; those need no look in between.
+const GLANCE: Duration = Duration::from_millis(500);
+
 /// How long the events of a step of ours may trail behind it.
 const ECHO: Duration = Duration::from_secs(1);
 
@@ -95,6 +99,8 @@ struct Running {
     step: Step,
     attempt: Attempt,
     since: Instant,
+    /// How it is told.
+    activity: Finding,
     stuck: bool,
 }
 
@@ -149,7 +155,7 @@ impl<H: Host> Reconciler<H> {
     pub async fn run(&mut self, stop: impl Future<Output = ()>, mut reload: mpsc::Receiver<()>) {
         tokio::pin!(stop);
         loop {
-            if self.running.is_none() && self.look_at.is_some_and(|at| at <= Instant::now()) {
+            if self.look_at.is_some_and(|at| at <= Instant::now()) {
                 self.look().await;
             }
             let wake = self.sleep(stop.as_mut(), &mut reload).await;
@@ -185,9 +191,7 @@ impl<H: Host> Reconciler<H> {
         stop: std::pin::Pin<&mut impl Future<Output = ()>>,
         reload: &mut mpsc::Receiver<()>,
     ) -> Wake {
-        let (overdue, ping_at) = (self.next_overdue(), self.ping_at);
-        let idle = self.running.is_none();
-        let look_at = self.look_at.filter(|_| idle);
+        let (overdue, ping_at, look_at) = (self.next_overdue(), self.ping_at, self.look_at);
         let Self { host, doors, running, .. } = self;
         tokio::select! {
             () = stop => Wake::Stop,
@@ -209,8 +213,9 @@ impl<H: Host> Reconciler<H> {
         {
             self.memory.disturb(self.host.now().monotonic);
         }
-        let earliest = self.last_look + CALM;
-        self.look_by(earliest);
+        let calm = self.last_look + CALM;
+        let running = self.running.as_ref().map(|running| running.since + GLANCE);
+        self.look_by(running.map_or(calm, |glance| glance.max(calm)));
     }
 
     fn look_by(&mut self, when: Instant) {
@@ -229,7 +234,23 @@ impl<H: Host> Reconciler<H> {
 
     async fn look(&mut self) {
         let observed = self.host.observe(&self.desired).await;
-        self.consider(observed);
+        match &self.running {
+            Some(_) => self.glance(observed),
+            None => self.consider(observed),
+        }
+    }
+
+    /// A look while a step runs: publishes what is true by now, and notes and plans nothing.
+    /// What came and went, and by whom, is for the look after the step to tell.
+    fn glance(&mut self, observed: Observed) {
+        let now = self.host.now();
+        self.last_look = Instant::now();
+        self.ledger.last_check = now.real;
+        let fresh = decide(&self.desired, &observed, &self.memory, now.monotonic);
+        self.look_at = Some(self.next_look(&fresh, now.monotonic));
+        let Some((_, before)) = self.seen.take() else { return };
+        self.seen = Some((observed, Decision { plan: before.plan, ..fresh }));
+        self.publish();
     }
 
     /// Takes in a look: notice, decide, publish, and start a step if one is called for.
@@ -261,7 +282,7 @@ impl<H: Host> Reconciler<H> {
     /// The pass is over.
     fn rest(&mut self) {
         self.host.rest();
-        self.publish(None);
+        self.publish();
         let state = self.doors.status.borrow().state;
         if self.waiting.pass_ended(state) {
             self.memory.forget_failures();
@@ -276,8 +297,10 @@ impl<H: Host> Reconciler<H> {
             Step::Remove { unused, .. } => self.host.remove(unused.module()),
             Step::Insert { module } => self.host.insert(module),
         };
-        self.running = Some(Running { step, attempt, since: Instant::now(), stuck: false });
-        self.publish(Some(&activity));
+        let since = Instant::now();
+        self.running = Some(Running { step, attempt, since, activity, stuck: false });
+        self.look_by(since + GLANCE);
+        self.publish();
     }
 
     /// A step came back. What it did is what the look after it shows.
@@ -342,17 +365,20 @@ impl<H: Host> Reconciler<H> {
         let entry = self.chronicle.stuck(&finding, self.host.now());
         self.doors.history.append(entry);
         self.announce(step, Some(Reason::LoadStuck), 0);
-        self.publish(Some(&finding));
+        if let Some(running) = &mut self.running {
+            running.activity = finding;
+        }
+        self.publish();
     }
 
     /// Replaces the snapshot and tells systemd and the record.
-    fn publish(&mut self, activity: Option<&Finding>) {
+    fn publish(&mut self) {
         let Some((observed, decision)) = &self.seen else { return };
         let now = self.host.now();
         let mut status =
             project::status(&self.desired, observed, &self.memory, decision, &self.ledger);
-        if let Some(activity) = activity {
-            status = project::while_running(&status, activity);
+        if let Some(running) = &self.running {
+            status = project::while_running(&status, &running.activity);
         }
         let before = Arc::clone(&self.doors.status.borrow());
         if before.state != status.state || before.reason.is_none() {

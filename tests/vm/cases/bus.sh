@@ -9,6 +9,11 @@ nobody busctl introspect --no-pager $BUS $ROOT >/mnt/results/introspect.txt
 fails_with 'ccess.denied|ermission|not allowed|uthori' nobody busctl call $BUS $ROOT $BUS.Manager Reconcile
 fails_with 'ccess.denied|ermission|not allowed|rejected' \
 	nobody busctl call $BUS $ROOT org.freedesktop.LogControl1 Whatever
+fails_with 'ccess.denied|ermission|not allowed|rejected' \
+	nobody busctl call $BUS $ROOT org.freedesktop.DBus.Properties Set ssv $BUS.Manager State s broken
+for method in ResetFailed Reload; do
+	fails_with 'ccess.denied|ermission|not allowed|uthori' nobody busctl call $BUS $ROOT $BUS.Manager $method
+done
 tree=$(busctl --no-pager --list tree $BUS)
 matches "tree" "$tree" "$ROOT/module/nvidia_peermem"
 matches "tree" "$tree" "$ROOT/client/nv_mem"

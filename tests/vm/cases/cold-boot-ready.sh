@@ -19,7 +19,7 @@ is "tries" "$(tried nvidia) $(tried nvidia_peermem)" "1 1"
 note "what a person sees"
 active peermemd.service
 status=$(systemctl status --no-pager peermemd.service)
-matches "systemctl status" "$status" 'Status: ".+ .+ .+"'
+matches "systemctl status" "$status" 'Status: "nvidia_peermem is loaded and registered'
 peermemctl
 peermemctl --json=short status
 [ -s /run/peermemd/state.json ]

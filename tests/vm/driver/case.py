@@ -5,6 +5,9 @@
     # cmdline: fakepci.gpus=1        more words for the kernel command line
     # start: booted                  or early: do not wait for the boot to finish
     # needs: deb                     the package under test is installed in the image
+    # package: upgrade               /mnt/results/upgrade.deb is the same package with a higher version
+    # group: bench                   not part of the default run; chosen with --group
+    # skip: why                      not run unless it is named; the runner says why
     # timeout: 120                   seconds for the script
     #> /etc/modprobe.d/x.conf        a file to place before the machine boots; its lines follow
     #| options nvidia need_gpu=1
@@ -16,7 +19,8 @@ from pathlib import Path
 from .paths import CASES, GUEST
 from .sets import SETS
 
-KEYS = ("title", "set", "cmdline", "start", "needs", "timeout")
+KEYS = ("title", "set", "cmdline", "start", "needs", "package", "group", "skip", "timeout")
+GROUPS = ("test", "bench")
 DAEMON_CONFIG = "/etc/peermemd/peermemd.toml.d/10-vm.toml"
 
 
@@ -34,6 +38,9 @@ class Case:
     cmdline: str = ""
     start: str = "booted"
     needs: str = ""
+    package: str = ""
+    group: str = "test"
+    skip: str = ""
     timeout: str = "90"
     files: dict[str, str] = field(default_factory=dict)
 
@@ -79,7 +86,10 @@ def _set_key(case: Case, text: str) -> None:
 
 
 def _check(case: Case) -> None:
-    allowed = {"set": tuple(SETS), "start": ("booted", "early"), "needs": ("", "deb")}
+    allowed = {
+        "set": tuple(SETS), "start": ("booted", "early"), "needs": ("", "deb"),
+        "package": ("", "upgrade"), "group": GROUPS,
+    }
     for key, values in allowed.items():
         if getattr(case, key) not in values:
             raise BadCase(f"{case.name}: {key} is {getattr(case, key)!r}, not one of {', '.join(values)}")

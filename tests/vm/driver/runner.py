@@ -12,6 +12,7 @@ from .image import base_image, image_with
 from .initramfs import base_initramfs, with_overlay
 from .kernel import Kernel, kernel
 from .machine import Machine
+from .package import upgrade_of
 from .sets import module_disk
 from .shell import say
 
@@ -40,13 +41,17 @@ class Runner:
 
     def run_all(self, cases: list[Case], jobs: int) -> Tally:
         """Run the cases, some at a time; a failing one does not stop the others."""
-        possible = [case for case in cases if self._deb or not case.needs_deb]
+        possible = [case for case in cases if not self._why_not(case)]
         for case in cases:
             if case not in possible:
-                say(f"skip {case.name} (needs --deb)")
+                say(f"skip {case.name} ({self._why_not(case)})")
         with ThreadPoolExecutor(jobs) as pool:
             passed = sum(pool.map(self._run_and_tell, possible))
         return Tally(passed, len(possible) - passed, len(cases) - len(possible))
+
+    def _why_not(self, case: Case) -> str:
+        """Why the case cannot or should not run; empty if it does."""
+        return "needs --deb" if case.needs_deb and not self._deb else case.skip
 
     def _run_and_tell(self, case: Case) -> bool:
         results = self._artifacts / case.name
@@ -54,6 +59,7 @@ class Runner:
         self._boot(case, results)
         if _passed(results):
             say(f"ok {case.name} {time.monotonic() - start:.1f}s")
+            _show_report(results)
             return True
         say(f"FAIL {case.name} (see {results})")
         _show_tail(results)
@@ -85,6 +91,8 @@ class Runner:
 
     def _prepare(self, case: Case, results: Path) -> None:
         with_overlay(self._initramfs, case.files, results / "initrd")
+        if case.package and self._deb:
+            shutil.copy(upgrade_of(self._deb), results / "upgrade.deb")
         settings = {"CASE": case.name, "SET": case.set, "START": case.start, "LIMIT": case.limit}
         lines = (f"{key}={shlex.quote(str(value))}\n" for key, value in settings.items())
         (results / "case.env").write_text("".join(lines))
@@ -101,8 +109,16 @@ def _passed(results: Path) -> bool:
     return status.exists() and status.read_text().strip() == "success"
 
 
+def _show_report(results: Path) -> None:
+    """What a benchmark measured."""
+    report = results / "report.txt"
+    if report.exists():
+        say("\n".join(f"    {line}" for line in report.read_text().splitlines()))
+
+
 def _show_tail(results: Path, lines: int = 15) -> None:
     """Most failures explain themselves in the script's last lines."""
+    _show_report(results)
     for name in ("output.txt", "console.log"):
         file = results / name
         if file.exists() and file.stat().st_size:

@@ -89,3 +89,8 @@ def _add_variants(built: Path, folder: Path) -> None:
         target = folder / client.parent.name.removeprefix("client-")
         target.mkdir(parents=True)
         shutil.copy(client, target)
+    packed = folder / "core-xz"
+    packed.mkdir()
+    shutil.copy(folder / "core/nvidia-peermem.ko", packed)
+    # the one check that the kernel's own decompressor knows, too
+    run("xz", "--check=crc32", packed / "nvidia-peermem.ko")

@@ -49,6 +49,9 @@ pub struct Expectation {
     /// Modules that are not loaded.
     #[serde(deserialize_with = "one_or_many")]
     pub modules_absent: Vec<ModuleName>,
+    /// Modules whose init is running.
+    #[serde(deserialize_with = "one_or_many")]
+    pub modules_loading: Vec<ModuleName>,
     /// How often each module was inserted by the daemon by then, successfully or not.
     pub loads: BTreeMap<ModuleName, usize>,
     /// How often each module was removed by the daemon by then, successfully or not.
@@ -212,8 +215,11 @@ impl Expectation {
         let gone = |state| matches!(state, None | Some(LoadState::Absent | LoadState::NotFound));
         let not_live = self.modules_live.iter().filter(|name| !live(state(name)));
         let not_gone = self.modules_absent.iter().filter(|name| !gone(state(name)));
+        let loading = |name: &&ModuleName| state(name) != Some(LoadState::Loading);
+        let not_loading = self.modules_loading.iter().filter(loading);
         not_live
             .map(|name| format!("{name} is not live"))
+            .chain(not_loading.map(|name| format!("{name} is not loading")))
             .chain(not_gone.map(|name| format!("{name} is loaded")))
             .collect()
     }
