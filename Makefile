@@ -33,9 +33,11 @@ vm-test: deb
 	tests/vm/setup
 	tests/vm/run --deb "$$(scripts/package-path deb)"
 
-bench:
+bench: deb
 	scripts/setup test
 	$(CARGO) bench --locked
+	tests/vm/setup
+	tests/vm/run --group bench --deb "$$(scripts/package-path deb)"
 
 lint:
 	scripts/setup lint

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::rules::{Situation, Standing};
 use crate::model::{Finding, InitState, ModuleName, Monotonic, Reason, State};
 
-/// Nearly all removals end within this.
-const SOONEST: Duration = Duration::from_millis(50);
+/// Most removals end within a few of these, and somebody may wait for the repair.
+const SOONEST: Duration = Duration::from_millis(5);
 
 /// Looking costs little, and a transition that takes minutes may end at any time.
 const LATEST: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ mod tests {
     fn a_client_that_is_being_removed_is_looked_at_again_at_once_and_then_less_often() {
         let mut observed = ready_node();
         set_state(&mut observed, "nvidia_peermem", InitState::Going);
-        for (after, wait) in [(0, 50), (200, 200), (60_000, 5_000)]
+        for (after, wait) in [(0, 5), (200, 200), (60_000, 5_000)]
             .map(|(a, w)| (Duration::from_millis(a), Duration::from_millis(w)))
         {
             let decision = looked_at(&observed, after);

@@ -3,6 +3,9 @@
 # cmdline: peermem_test.faults=nvidia:0:1:60000
 # timeout: 120
 
+coming() { [ "$(cat /sys/module/nvidia/initstate 2>/dev/null)" = coming ]; }
+
+eventually 40 coming
 wait_state converging load-stuck
 matches "status" "$(property StatusText)" nvidia
 is "LoadState" "$(module_property nvidia LoadState)" loading

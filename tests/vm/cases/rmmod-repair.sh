@@ -13,7 +13,11 @@ matches "history" "$(history)" nvidia_peermem
 peermemctl history
 [ -n "$(ls /var/lib/peermemd)" ]
 
-note "the whole upper half"
+note "the driver below it goes as well: somebody swaps drivers, until an operator says otherwise"
 modprobe -r nvidia_peermem
-eventually 30 live nvidia_peermem
-wait_state ready registered
+absent nvidia
+wait_state waiting driver-swap
+stays 5 absent nvidia_peermem
+matches "status" "$(property StatusText)" nvidia
+is "Reconcile" "$(call Reconcile)" 's "ready"'
+live nvidia_peermem

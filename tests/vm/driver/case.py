@@ -6,6 +6,7 @@
     # start: booted                  or early: do not wait for the boot to finish
     # needs: deb                     the package under test is installed in the image
     # package: upgrade               /mnt/results/upgrade.deb is the same package with a higher version
+    # tools: bus_latency             programs of tools/ to find under /mnt/results
     # group: bench                   not part of the default run; chosen with --group
     # skip: why                      not run unless it is named; the runner says why
     # timeout: 120                   seconds for the script
@@ -19,7 +20,7 @@ from pathlib import Path
 from .paths import CASES, GUEST
 from .sets import SETS
 
-KEYS = ("title", "set", "cmdline", "start", "needs", "package", "group", "skip", "timeout")
+KEYS = ("title", "set", "cmdline", "start", "needs", "package", "tools", "group", "skip", "timeout")
 GROUPS = ("test", "bench")
 DAEMON_CONFIG = "/etc/peermemd/peermemd.toml.d/10-vm.toml"
 
@@ -39,6 +40,7 @@ class Case:
     start: str = "booted"
     needs: str = ""
     package: str = ""
+    tools: str = ""
     group: str = "test"
     skip: str = ""
     timeout: str = "90"

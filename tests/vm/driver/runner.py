@@ -15,6 +15,7 @@ from .machine import Machine
 from .package import upgrade_of
 from .sets import module_disk
 from .shell import say
+from .tools import tool
 
 
 @dataclass
@@ -93,6 +94,8 @@ class Runner:
         with_overlay(self._initramfs, case.files, results / "initrd")
         if case.package and self._deb:
             shutil.copy(upgrade_of(self._deb), results / "upgrade.deb")
+        for name in case.tools.split():
+            shutil.copy(tool(name), results)
         settings = {"CASE": case.name, "SET": case.set, "START": case.start, "LIMIT": case.limit}
         lines = (f"{key}={shlex.quote(str(value))}\n" for key, value in settings.items())
         (results / "case.env").write_text("".join(lines))
