@@ -190,7 +190,7 @@ fn contradicted(s: &Situation) -> Option<Standing> {
         Ok(unused) => unused,
         Err(in_use) => {
             let standing = missing(format!("{}; {}", rung.detail, in_use.by));
-            return Some(standing.until(users_again(s)));
+            return Some(standing.until(Some(users_again(s))));
         }
     };
     match ProvenToLoad::prove(client, s.desired, s.observed) {
@@ -221,7 +221,7 @@ fn legacy_beside(s: &Situation) -> Option<Standing> {
         Ok(unused) => unused,
         Err(in_use) => {
             let standing = stay(Reason::LegacyOwnsClient, in_use.by)?;
-            return Some(standing.until(users_again(s)));
+            return Some(standing.until(Some(users_again(s))));
         }
     };
     match ProvenToLoad::prove(&s.desired.client, s.desired, s.observed) {
@@ -348,7 +348,7 @@ fn legacy_alone(s: &Situation) -> Option<Standing> {
         Ok(unused) => unused,
         Err(in_use) => {
             let finding = Finding::new(Reason::LegacyInUse, legacy, in_use.by);
-            return Some(Standing::of(Blocked, finding).until(users_again(s)));
+            return Some(Standing::of(Blocked, finding).until(Some(users_again(s))));
         }
     };
     match ProvenToLoad::prove(&s.desired.client, s.desired, s.observed) {
@@ -388,8 +388,8 @@ fn eviction(s: &Situation, unused: Unused, instead: ProvenToLoad) -> Vec<Step> {
 }
 
 /// References come and go without an event, so a node that waits for them is looked at again.
-fn users_again(s: &Situation) -> Option<Monotonic> {
-    Some(s.now + USERS_POLL)
+fn users_again(s: &Situation) -> Monotonic {
+    s.now + USERS_POLL
 }
 
 fn live_legacy<'a>(s: &Situation<'a>) -> Option<&'a ModuleName> {

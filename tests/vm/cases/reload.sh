@@ -3,6 +3,8 @@
 
 quiet() { [ "$(property Mode)" = enforce ] && in_state ready registered; }
 
+observing() { [ "$(property Mode)" = observe ]; }
+
 wait_state ready registered
 before=$(daemon_pid)
 config 50-case <<<$'[policy]\nmode = "agressive"'
@@ -13,7 +15,7 @@ active peermemd.service
 
 config 50-case <<<$'[policy]\nmode = "observe"'
 systemctl reload peermemd.service
-eventually 20 test "$(property Mode)" = observe
+eventually 20 observing
 in_state ready registered
 is "process" "$(daemon_pid)" "$before"
 rmmod nvidia_peermem
