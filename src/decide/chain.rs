@@ -41,8 +41,8 @@ pub fn insertions(s: &Situation) -> Vec<Step> {
 
 /// Prerequisites to insert although the client is registered already, and when to look again.
 pub fn upkeep(s: &Situation) -> (Vec<Step>, Option<Monotonic>) {
-    if !s.observed.boot_loaders.pending.is_empty() && s.now < boot_deadline(s) {
-        return (Vec::new(), Some(boot_deadline(s)));
+    if let Some(waiting) = boot_loaders(s) {
+        return (Vec::new(), waiting.wake);
     }
     let (steps, stop) = walk(s);
     (steps, stop.and_then(|standing| standing.wake))
@@ -74,7 +74,7 @@ fn boot_deadline(s: &Situation) -> Monotonic {
 
 fn boot_loaders(s: &Situation) -> Option<Standing> {
     let pending = s.observed.boot_loaders.pending.first()?;
-    if s.now >= boot_deadline(s) {
+    if s.memory.boot_is_over || s.now >= boot_deadline(s) {
         return None;
     }
     let detail = "it still loads drivers at boot";

@@ -27,6 +27,9 @@ pub struct Memory {
     pub disturbed: Monotonic,
     /// Prerequisites that were seen live and then gone, by no step of ours.
     pub taken_out: BTreeMap<ModuleName, Moment>,
+    /// Those who load modules at boot were seen done. udev's queue fills again with every load of
+    /// ours, and with every device that is plugged in; none of that is boot.
+    pub boot_is_over: bool,
     /// The client was live and is gone, by no step of ours.
     pub vanished: Option<Vanished>,
     /// The last failure of each module that is still held against it.
@@ -104,6 +107,7 @@ impl Memory {
             hardware,
             disturbed: Monotonic(0),
             taken_out: BTreeMap::new(),
+            boot_is_over: false,
             vanished: None,
             failures: BTreeMap::new(),
             swaps: BTreeMap::new(),
@@ -129,6 +133,7 @@ impl Memory {
         observed: &Observed,
         now: Moment,
     ) -> Vec<Happening> {
+        self.boot_is_over |= observed.boot_loaders.pending.is_empty();
         let mut happenings = self.notice_swaps(observed, now);
         let announced = self.is_announced();
         for module in desired.modules() {

@@ -473,6 +473,15 @@ fn boot_s_own_loaders_are_waited_for_but_not_for_ever() {
 }
 
 #[test]
+fn what_udev_does_after_boot_is_not_waited_for() {
+    let (desired, mut memory, mut observed) = (Desired::default(), memory(), node());
+    later(&desired, &mut memory, &observed, 10);
+    observed.boot_loaders.pending = vec!["udev".to_owned()];
+    let decision = later(&desired, &mut memory, &observed, 11);
+    assert_eq!(stands(&decision), (State::Converging, Reason::LoadRunning));
+}
+
+#[test]
 fn the_client_alone_is_managed_when_told_so() {
     let desired = Desired { manage: Manage::Client, ..Desired::default() };
     let mut observed = ready_node();
