@@ -30,6 +30,9 @@ pub use observed::{
     SwapKind, Symbol, Unit,
 };
 pub use outcome::{InstallCommand, Outcome};
-pub use reason::{Advisory, Circumstance, Class, Finding, REASONS, Reason, ReasonRow, State};
+pub use reason::{
+    Advice, Advisory, Circumstance, Class, Finding, REASONS, REMEDIES, Reason, ReasonRow, Remedy,
+    State,
+};
 pub use status::{Backend, ClientStatus, HistoryEntry, ModuleStatus, Status, is_settled};
 pub use time::{Moment, Monotonic};
