@@ -6,7 +6,7 @@ mod proxy;
 mod snapshot;
 
 pub use decode::Properties;
-pub use fetch::{FetchError, fetch, fetch_history, fetch_manager};
+pub use fetch::{FetchError, fetch, fetch_checks, fetch_history, fetch_manager};
 pub use proxy::{HoldTuple, LogControlProxy, ManagerProxy, ModuleProxy, PeerClientProxy};
 pub use snapshot::{
     AdvisoryEntry, ClientEntry, EvidenceEntry, HoldEntry, ModuleEntry, OwnerEntry, Snapshot,

@@ -1,14 +1,32 @@
 //! From the raw outcome of a step to its cause: by evidence, never by errno alone.
+//!
+//! What the kernel logged speaks first, then the files and the configuration that the step met,
+//! and the errno only tells which of them to ask ([`super::errno`]).
 
-use nix::errno::Errno;
-
-use super::kernel_log;
-use super::preflight;
+use super::kernel_log::{self, Remark, Said};
 use super::step::Step;
+use super::symbols::{self, Culprit};
+use super::{advice, errno, loaded, preflight};
 use crate::model::{
     Desired, Fact, Finding, InitState, InstallCommand, ModuleName, Observed, Outcome, Reason,
-    Resolution, Role,
+    Remedy, Resolution, Role,
 };
+
+/// The most lines of the log that a sentence quotes.
+const QUOTED: usize = 2;
+
+/// Everything that a failed insertion is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The module that was to be inserted.
+    pub module: &'a ModuleName,
+    /// What came back.
+    pub outcome: &'a Outcome,
+    /// What is wanted.
+    pub desired: &'a Desired,
+    /// The look after the step.
+    pub observed: &'a Observed,
+}
 
 /// Why the step failed; `None` if the look after it shows that it did what it was for.
 pub fn failure(
@@ -23,7 +41,10 @@ pub fn failure(
             Fact::Known(state) if state.is_in_transition() => {
                 Some(Finding::new(Reason::RetryPending, module, "it is still between two states"))
             }
-            _ => Some(insertion(module, outcome, desired, observed)),
+            _ => {
+                let finding = insertion(&Case { module, outcome, desired, observed });
+                Some(advice::particular(finding, desired, observed))
+            }
         },
         Step::Remove { unused, .. } => {
             let module = unused.module();
@@ -31,144 +52,273 @@ pub fn failure(
             (!gone).then(|| removal(module, outcome))
         }
         Step::StopUnit { unit, module } => (!outcome.is_success()).then(|| {
-            let detail = format!("{unit} could not be stopped: {}", said(outcome));
+            let detail = format!("{unit} could not be stopped: {}", errno::said(outcome));
             Finding::new(Reason::LegacyKept, module, detail)
         }),
     }
 }
 
-fn insertion(
-    module: &ModuleName,
-    outcome: &Outcome,
-    desired: &Desired,
-    observed: &Observed,
-) -> Finding {
-    let find = |reason, detail: String| Finding::new(reason, module, detail);
+impl Case<'_> {
+    /// A finding about the module.
+    pub fn find(&self, reason: Reason, detail: impl Into<String>) -> Finding {
+        Finding::new(reason, self.module, detail)
+    }
+
+    /// The module and what it depends on: whose lines in the log count.
+    fn concerned(&self) -> Vec<&ModuleName> {
+        let depends = self.observed.file(self.module).map(|file| file.depends.as_slice());
+        std::iter::once(self.module).chain(depends.unwrap_or_default()).collect()
+    }
+}
+
+fn insertion(case: &Case) -> Finding {
+    let outcome = case.outcome;
     if let Some(how) = &outcome.crashed {
         let detail = format!("the worker process that loaded it ended ({how})");
-        return find(Reason::DamagedFile, detail);
+        return case.find(Reason::DamagedFile, detail);
     }
     if outcome.deny_listed {
-        let origin = observed.file(module).and_then(|file| file.deny_listed.clone());
-        return find(Reason::DenyListed, origin.unwrap_or_else(|| "in modprobe.d".to_owned()));
+        let origin = case.observed.file(case.module).and_then(|file| file.deny_listed.clone());
+        return case.find(Reason::DenyListed, origin.unwrap_or_else(|| "in modprobe.d".to_owned()));
     }
-    if let Some(Fact::Known(lines)) = &outcome.kernel_log
-        && let Some(cause) = kernel_log::cause(module, lines)
-    {
-        return refine(module, cause, desired, observed);
+    if let Some(Fact::Known(lines)) = &outcome.kernel_log {
+        let remarks = kernel_log::remarks(&case.concerned(), lines);
+        if let Some(first) = remarks.first() {
+            return by_log(case, first, &remarks);
+        }
     }
     if let Some(run) = &outcome.install
         && (run.status != 0 || outcome.is_success())
     {
-        return install_command(module, run, observed);
+        return install_command(case, run);
     }
-    by_errno(module, outcome, desired, observed)
+    errno::cause(case, outcome.errno)
 }
 
-/// Adds what the log cannot know: whether anybody could export a symbol, who has the devices.
-fn refine(module: &ModuleName, cause: Finding, desired: &Desired, observed: &Observed) -> Finding {
-    if cause.reason == Reason::NvidiaProbeFailed {
-        let detail = format!("{}; {}", who_drives(module, desired, observed), cause.detail);
-        return Finding { detail, ..cause };
+/// What the log says, completed by what it cannot know.
+fn by_log(case: &Case, first: &Remark, remarks: &[Remark]) -> Finding {
+    let subject = first.module.as_ref().unwrap_or(case.module);
+    match &first.said {
+        said if said.symbol().is_some() => symbol_trouble(case, subject, remarks),
+        Said::Vermagic { own, kernel } => {
+            let detail = format!("its version magic is '{own}', the kernel's '{kernel}'");
+            Finding::new(Reason::VermagicMismatch, subject, detail)
+        }
+        Said::Signature { why } => case.find(Reason::SignatureRejected, signature(case, why)),
+        Said::Lockdown => {
+            let level = case.observed.kernel.lockdown.as_deref().unwrap_or("of an unknown level");
+            let detail = format!("it is '{level}', and {}", signer(case));
+            case.find(Reason::Lockdown, detail)
+        }
+        Said::NameDenied => {
+            case.find(Reason::DenyListed, "module_blacklist= on the kernel command line")
+        }
+        Said::Parameter { name, value } => {
+            let detail = errno::parameter(case, name, value);
+            Finding::new(Reason::BadParameter, subject, detail)
+        }
+        Said::NameTaken { .. } | Said::NotRegistered => not_registered(case, remarks),
+        Said::NoDevice | Said::WrongFlavour | Said::InitFailed => hardware(case, first, remarks),
+        said => Finding::new(said.reason(), subject, quoted(remarks)),
     }
-    let about_registration = cause.detail.contains(&desired.register_symbol);
-    let nobody = observed.files.is_known_and(|files| files.exporter.is_none());
-    if cause.reason == Reason::UnknownSymbol && about_registration && nobody {
-        return Finding { reason: Reason::PeerMemoryUnsupported, ..cause };
-    }
-    cause
 }
 
-fn install_command(module: &ModuleName, run: &InstallCommand, observed: &Observed) -> Finding {
-    let origin = match observed.file(module).map(|file| &file.resolution) {
+/// Symbols fail for several reasons at once, and the errno is the last one's: all are named.
+fn symbol_trouble(case: &Case, subject: &ModuleName, remarks: &[Remark]) -> Finding {
+    let mut clauses: Vec<String> = Vec::new();
+    let mut reason = None;
+    let about: Vec<&Remark> = remarks.iter().filter(|it| it.said.symbol().is_some()).collect();
+    for remark in &about {
+        let same = |other: &&&Remark| clause_of(&other.said) == clause_of(&remark.said);
+        let culprits: Vec<Culprit> = about
+            .iter()
+            .filter(same)
+            .filter_map(|it| it.said.symbol())
+            .map(|symbol| symbols::culprit(symbol, subject, case.desired, case.observed))
+            .collect();
+        let clause = format!("{} {}", clause_of(&remark.said), symbols::list(&culprits));
+        if !clauses.contains(&clause) {
+            clauses.push(clause);
+        }
+        reason = reason.or(Some(remark.said.reason()));
+    }
+    let reason = reason.unwrap_or(Reason::UnknownSymbol);
+    let finding = Finding::new(reason, subject, clauses.join("; "));
+    if reason == Reason::UnknownSymbol { unresolved(case, finding, &about) } else { finding }
+}
+
+/// What the kernel's word about a symbol means.
+fn clause_of(said: &Said) -> String {
+    match said {
+        Said::VersionMissing { .. } => "it carries no CRC for".to_owned(),
+        Said::Namespace { namespace, .. } => {
+            format!("it does not import the namespace {namespace} of")
+        }
+        Said::GplOnly { owner, .. } => {
+            format!("it uses GPL-only symbols beside this one of the proprietary {owner}:")
+        }
+        Said::Unresolved { errno, .. } if *errno == nix::libc::EINVAL => {
+            "the kernel refuses the version of".to_owned()
+        }
+        Said::Unresolved { errno, .. } if *errno == nix::libc::EBUSY => {
+            "not initialised in time is the provider of".to_owned()
+        }
+        Said::Unresolved { .. } => "the kernel knows no symbol".to_owned(),
+        _ => "the kernel refuses the version of".to_owned(),
+    }
+}
+
+/// Why a symbol may be missing although it should be there.
+fn unresolved(case: &Case, finding: Finding, about: &[&Remark]) -> Finding {
+    let more = |finding: Finding, why: String| Finding {
+        detail: format!("{}; {why}", finding.detail),
+        ..finding
+    };
+    for remark in about {
+        match &remark.said {
+            Said::GplOnly { owner, .. } => return finding.advise(Remedy::OpenFlavour, owner),
+            Said::Namespace { namespace, .. } => {
+                return finding.advise(Remedy::ImportNamespace, namespace);
+            }
+            _ => {}
+        }
+    }
+    let symbols = about.iter().filter_map(|remark| remark.said.symbol());
+    let offers: Vec<_> = symbols
+        .filter_map(|symbol| symbols::offer(symbol, case.observed))
+        .map(|(provider, _)| provider)
+        .collect();
+    let Some(provider) = offers.first() else {
+        let registration = finding.detail.contains(&case.desired.register_symbol);
+        let nobody = case.observed.files.is_known_and(|files| files.exporter.is_none());
+        return if registration && nobody {
+            let why = "no module of this kernel exports it".to_owned();
+            more(Finding { reason: Reason::PeerMemoryUnsupported, ..finding }, why)
+        } else {
+            finding
+        };
+    };
+    let Some(file) = case.observed.file(provider) else { return finding };
+    let path = loaded::path(file);
+    match (case.observed.loaded(provider), loaded::compare(provider, case.observed)) {
+        (Some(_), loaded::Identity::Differs(how)) => {
+            let why = format!("the loaded {provider} is not {path}, which exports it: {how}");
+            loaded::reload_or_reboot(more(finding, why), provider, case.desired, case.observed)
+        }
+        (Some(_), _) if !is_gpl(case) => {
+            let license = case.observed.file(case.module).and_then(|file| file.license.clone());
+            let license = license.unwrap_or_default();
+            let why = format!(
+                "the loaded {provider} exports it, but not to a module whose licence is '{license}'"
+            );
+            more(finding, why).advise(Remedy::OpenFlavour, provider)
+        }
+        (Some(_), _) => more(finding, format!("{path} exports it, and {provider} is loaded")),
+        (None, _) => {
+            let why = format!("{provider}, which exports it, is not loaded");
+            more(finding, why).advise(Remedy::Depmod, &path)
+        }
+    }
+}
+
+/// Whether the module may use GPL-only symbols, by the licences that the kernel takes for it.
+fn is_gpl(case: &Case) -> bool {
+    const GPL: [&str; 6] = [
+        "GPL",
+        "GPL v2",
+        "GPL and additional rights",
+        "Dual BSD/GPL",
+        "Dual MIT/GPL",
+        "Dual MPL/GPL",
+    ];
+    let license = case.observed.file(case.module).and_then(|file| file.license.as_deref());
+    license.is_none_or(|license| GPL.contains(&license))
+}
+
+fn signature(case: &Case, why: &str) -> String {
+    format!("the kernel says \"{why}\", and {}", signer(case))
+}
+
+/// Who signed the file, and what else is known of the policy.
+fn signer(case: &Case) -> String {
+    match case.observed.file(case.module).map(|file| (loaded::path(file), file.signer.as_deref())) {
+        Some((path, Some(signer))) => {
+            format!("{path} is signed by '{signer}', whose key the kernel does not trust")
+        }
+        Some((path, None)) => format!("{path} is not signed"),
+        None => "its file is not known".to_owned(),
+    }
+}
+
+fn not_registered(case: &Case, remarks: &[Remark]) -> Finding {
+    let taken = errno::name_taken(case);
+    let detail = match (&taken, quoted(remarks)) {
+        (Some(by), line) => format!("{by}; {line}"),
+        (None, line) => line,
+    };
+    case.find(Reason::DuplicateClient, detail)
+}
+
+/// The GPU driver's trouble, also when it was loaded as a dependency.
+fn hardware(case: &Case, first: &Remark, remarks: &[Remark]) -> Finding {
+    let driver = errno::driver_to_blame(case);
+    let who = errno::who_drives(driver, case);
+    let reason = first.said.reason();
+    let finding = Finding::new(reason, driver, format!("{who}; {}", quoted(remarks)));
+    match first.said {
+        Said::WrongFlavour => finding.advise(Remedy::OtherFlavour, driver),
+        _ => finding,
+    }
+}
+
+fn quoted(remarks: &[Remark]) -> String {
+    let lines: Vec<_> = remarks.iter().take(QUOTED).map(|remark| remark.line.as_str()).collect();
+    format!("the kernel says \"{}\"", lines.join("\"; \""))
+}
+
+fn install_command(case: &Case, run: &InstallCommand) -> Finding {
+    let origin = match case.observed.file(case.module).map(|file| &file.resolution) {
         Some(Resolution::InstallCommand { origin: Some(origin), .. }) => format!("{origin}: "),
         _ => String::new(),
     };
+    let line = run.stderr.lines().map(str::trim).find(|line| !line.is_empty());
+    if run.status != 0
+        && let Some(errno) = errno::in_words(&run.stderr)
+    {
+        let finding = errno::cause(case, errno);
+        if finding.reason != Reason::Unclassified {
+            let command = format!("{origin}'{}'", run.command);
+            let detail = format!("{} (by way of {command})", finding.detail);
+            return Finding { detail, ..finding };
+        }
+    }
     let how = if run.status == 0 {
         "ended with success, but the module is not loaded".to_owned()
     } else {
-        let said = run.stderr.lines().map(str::trim).find(|line| !line.is_empty());
-        let said = said.map_or_else(String::new, |line| format!(", saying \"{line}\""));
+        let said = line.map_or_else(String::new, |line| format!(", saying \"{line}\""));
         format!("ended with status {}{said} (it runs inside the daemon's sandbox)", run.status)
     };
-    let detail = format!("{origin}'{}' {how}", run.command);
-    Finding::new(Reason::InstallCommandFailed, module, detail)
-}
-
-fn by_errno(
-    module: &ModuleName,
-    outcome: &Outcome,
-    desired: &Desired,
-    observed: &Observed,
-) -> Finding {
-    let find = |reason, detail: String| Finding::new(reason, module, detail);
-    let said = said(outcome);
-    let errno = Errno::from_raw(outcome.errno);
-    let hardware = desired.role(module).is_some_and(Role::drives_hardware);
-    if outcome.errno == 0 {
-        let detail = "the load reported success, but the module is not there".to_owned();
-        return find(Reason::Unclassified, detail);
-    }
-    match errno {
-        Errno::EBUSY | Errno::EINTR | Errno::ENOMEM | Errno::EAGAIN => {
-            find(Reason::RetryPending, said)
-        }
-        Errno::ENODEV if hardware => {
-            find(Reason::NvidiaProbeFailed, who_drives(module, desired, observed))
-        }
-        Errno::EIO if hardware => find(Reason::GpuInitFailed, said),
-        Errno::EKEYREJECTED | Errno::ENOKEY | Errno::EBADMSG | Errno::ENOPKG => {
-            find(Reason::SignatureRejected, said)
-        }
-        Errno::ENOEXEC => find(Reason::DamagedFile, said),
-        Errno::ENOENT if observed.files.known().is_some() && observed.file(module).is_none() => {
-            find(Reason::ModuleNotFound, said)
-        }
-        _ => preflight::objections(module, desired, observed).into_iter().next().map_or_else(
-            || find(Reason::Unclassified, looked_at(outcome, &said)),
-            |objection| objection.finding,
-        ),
-    }
+    case.find(Reason::InstallCommandFailed, format!("{origin}'{}' {how}", run.command))
 }
 
 fn removal(module: &ModuleName, outcome: &Outcome) -> Finding {
     let find = |reason, detail: String| Finding::new(reason, module, detail);
-    match Errno::from_raw(outcome.errno) {
-        Errno::EAGAIN => find(Reason::ModuleInUse, "somebody began to use it".to_owned()),
-        _ => find(Reason::RetryPending, format!("it could not be unloaded: {}", said(outcome))),
+    match outcome.errno {
+        nix::libc::EAGAIN => find(Reason::ModuleInUse, "somebody began to use it".to_owned()),
+        _ => find(
+            Reason::RetryPending,
+            format!("it could not be unloaded: {}", errno::said(outcome)),
+        ),
     }
 }
 
-/// Who the devices of a hardware driver are bound to, which is the usual reason for ENODEV.
-fn who_drives(module: &ModuleName, desired: &Desired, observed: &Observed) -> String {
-    let Fact::Known(pci) = &observed.pci else { return "no device answered".to_owned() };
-    let devices = match desired.role(module) {
-        Some(Role::GpuDriver) => &pci.gpus,
-        _ => &pci.nics,
-    };
-    let bound = devices.iter().find_map(|device| {
-        let driver = device.driver.as_deref().filter(|driver| *driver != module.as_str())?;
-        Some(format!("{} is driven by {driver}", device.address))
-    });
-    bound.unwrap_or_else(|| "no device answered".to_owned())
+/// The first thing that the files and the policy say against the module.
+pub fn objection(case: &Case) -> Option<Finding> {
+    let mut all = preflight::objections(case.module, case.desired, case.observed).into_iter();
+    all.next().map(|objection| objection.finding)
 }
 
-fn said(outcome: &Outcome) -> String {
-    if !outcome.message.is_empty() {
-        return outcome.message.clone();
-    }
-    let errno = Errno::from_raw(outcome.errno);
-    format!("{} ({errno:?})", errno.desc())
-}
-
-fn looked_at(outcome: &Outcome, said: &str) -> String {
-    let log = match &outcome.kernel_log {
-        Some(Fact::Known(lines)) => match lines.last() {
-            Some(line) => format!("the kernel log, whose last line was \"{line}\""),
-            None => "the kernel log, which is silent".to_owned(),
-        },
-        Some(Fact::Unknown(why)) => format!("the kernel log, which could not be read ({why})"),
-        None => "no kernel log".to_owned(),
-    };
-    format!("{said}; looked at its file, its symbols, modprobe.d, the kernel's policy and {log}")
+/// Whether the module drives hardware.
+pub fn drives_hardware(case: &Case) -> bool {
+    case.desired.role(case.module).is_some_and(Role::drives_hardware)
 }

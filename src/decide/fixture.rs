@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::memory::Memory;
 use super::{Decision, decide};
 use crate::model::{
-    BootLoaders, Desired, Fact, Files, GpuDriver, InitState, Kernel, LoadedModule, ModuleFile,
-    ModuleName, Moment, Monotonic, Observed, Pci, PciDevice, PeerClient, PeerDirectory, Rdma,
-    Resolution, SeenHardware, Symbol,
+    BootLoaders, Desired, Fact, Files, GpuDriver, InitState, Kernel, LoadedModule, LoggedErrors,
+    ModuleFile, ModuleName, Moment, Monotonic, Observed, Pci, PciDevice, PeerClient, PeerDirectory,
+    Rdma, Resolution, SeenHardware, Symbol,
 };
 
 pub(super) const REGISTER: &str = "ib_register_peer_memory_client";
@@ -55,6 +55,7 @@ pub(super) fn node() -> Observed {
             exporter: Some(name("ib_core")),
             tree_stamp: 1,
             modprobe_stamp: 1,
+            ..Files::default()
         }),
         rdma: Rdma {
             peers: PeerDirectory::Absent,
@@ -74,7 +75,7 @@ pub(super) fn node() -> Observed {
         boot_loaders: BootLoaders::default(),
         load: None,
         swaps: Vec::new(),
-        client_errors: Fact::Known(Vec::new()),
+        client_errors: Fact::Known(LoggedErrors::default()),
     }
 }
 

@@ -182,12 +182,12 @@ fn kernel_log(desired: &Desired, observed: &Observed, is_live: bool) -> Evidence
         return say(Answer::NotApplicable, format!("{client} is not live"));
     }
     match &observed.client_errors {
-        Fact::Known(lines) if lines.is_empty() => {
-            say(Answer::Yes, format!("no error of {client} since it was loaded"))
-        }
-        Fact::Known(lines) => {
-            say(Answer::No, format!("{client} has logged errors, the first: {}", lines[0]))
-        }
+        Fact::Known(errors) => match errors.lines.first() {
+            None => say(Answer::Yes, format!("no error of {client} since it was loaded")),
+            Some(first) => {
+                say(Answer::No, format!("{client} has logged errors, the first: {first}"))
+            }
+        },
         Fact::Unknown(why) => say(Answer::Unknown, why.clone()),
     }
 }

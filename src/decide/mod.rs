@@ -4,16 +4,20 @@
 //! ordered table, [`rules::RULES`]; a removal cannot be written down without the proofs that it
 //! is safe ([`in_use::Unused`], [`preflight::ProvenToLoad`]).
 
+pub mod advice;
 pub mod backoff;
 pub mod chain;
 pub mod checks;
 pub mod circumstances;
+pub mod consumers;
 pub mod diagnose;
+mod errno;
 pub mod fingerprint;
 pub mod hardware;
 pub mod in_use;
 pub mod kernel_log;
 pub mod ladder;
+pub mod loaded;
 pub mod memory;
 pub mod preflight;
 pub mod project;
@@ -21,6 +25,7 @@ pub mod retry;
 pub mod rules;
 pub mod step;
 pub mod swaps;
+pub mod symbols;
 pub mod transition;
 
 #[cfg(test)]
@@ -81,6 +86,7 @@ pub fn decide(desired: &Desired, observed: &Observed, memory: &Memory, now: Mono
         }
         state => keep_while_unreadable((state, standing.finding.clone()), memory),
     };
+    let finding = advice::particular(finding, desired, observed);
     let advisories = advisories(&situation, &standing.finding, &finding);
     Decision {
         state,
@@ -136,7 +142,7 @@ fn advisories(s: &Situation, judged: &Finding, told: &Finding) -> Vec<Finding> {
     let client = &s.desired.client;
     let mut found = swaps::too_long(s);
     if judged.reason == Reason::ProbeFailed {
-        found.extend((told != judged).then(|| judged.clone()));
+        found.extend((told.reason != judged.reason).then(|| judged.clone()));
         return found;
     }
     if s.ladder.registered() {
@@ -147,8 +153,8 @@ fn advisories(s: &Situation, judged: &Finding, told: &Finding) -> Vec<Finding> {
         if s.ladder.answer(EvidenceId::Listed) == Answer::NotApplicable {
             found.push(Finding::new(Reason::InvisibleToOldNccl, client, ""));
         }
-        if let Some(first) = s.observed.client_errors.known().and_then(|lines| lines.first()) {
-            found.push(Finding::new(Reason::KernelErrorsLogged, client, first.clone()));
+        if let Some(told) = s.observed.client_errors.known().and_then(kernel_log::errors_told) {
+            found.push(Finding::new(Reason::KernelErrorsLogged, client, told));
         }
         for module in chain::missing(s) {
             let why = match s.memory.failures.get(module) {
@@ -158,10 +164,8 @@ fn advisories(s: &Situation, judged: &Finding, told: &Finding) -> Vec<Finding> {
             found.push(Finding::new(Reason::ChainIncomplete, module, why));
         }
     }
-    for module in s.desired.load_order.iter().filter(|name| preflight::is_stale(name, s.observed)) {
-        let detail = "their build-ids differ";
-        found.push(Finding::new(Reason::StaleLoadedModule, module, detail));
-    }
+    found.extend(loaded::stale(s));
+    found.extend(loaded::shadowed(s.desired, s.observed));
     found.retain(|finding| finding.reason != told.reason);
     found
 }

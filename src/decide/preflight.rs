@@ -1,5 +1,6 @@
 //! Whether a module would load, judged from files and policy without trying.
 
+use super::loaded;
 use crate::model::{
     Desired, Fact, Finding, ModuleFile, ModuleName, Observed, Reason, Resolution, Symbol,
 };
@@ -216,8 +217,5 @@ fn unknowns(module: &ModuleName, desired: &Desired, observed: &Observed) -> Opti
 
 /// Whether the loaded module is provably another build than the file that a load would take.
 pub fn is_stale(module: &ModuleName, observed: &Observed) -> bool {
-    let (Some(loaded), Some(file)) = (observed.loaded(module), observed.file(module)) else {
-        return false;
-    };
-    same_build(loaded.build_id.as_deref(), file.build_id.as_deref()) == Some(false)
+    matches!(loaded::compare(module, observed), loaded::Identity::Differs(_))
 }

@@ -29,6 +29,14 @@ impl CheckResult {
             Self::Unknown => "unknown",
         }
     }
+
+    /// What a string on the bus says; a word of a newer daemon is unknown.
+    pub fn from_bus(word: &str) -> Self {
+        [Self::Pass, Self::Warn, Self::Fail, Self::Skip]
+            .into_iter()
+            .find(|result| result.as_str() == word)
+            .unwrap_or(Self::Unknown)
+    }
 }
 
 /// One line of `RunChecks`.

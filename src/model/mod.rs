@@ -13,6 +13,7 @@ mod observed;
 mod outcome;
 mod reason;
 mod status;
+mod survey;
 mod time;
 
 pub use check::{Check, CheckResult};
@@ -25,9 +26,9 @@ pub use fact::Fact;
 pub use hold::{Hold, HoldKind, What};
 pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
 pub use observed::{
-    BootLoaders, Files, GpuDriver, GpuFlavour, Kernel, LoadedModule, ModuleFile, Observed, Pci,
-    PciDevice, PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, SeenHardware, Swap,
-    SwapKind, Symbol, Unit,
+    BootLoaders, Files, GpuDriver, GpuFlavour, Kernel, LoadedModule, LoggedErrors, ModuleFile,
+    Observed, OptionLine, Pci, PciDevice, PeerClient, PeerDirectory, Port, Rdma, Resolution,
+    RunningLoad, SeenHardware, Swap, SwapKind, Symbol, Unit,
 };
 pub use outcome::{InstallCommand, Outcome};
 pub use reason::{
@@ -35,4 +36,5 @@ pub use reason::{
     State,
 };
 pub use status::{Backend, ClientStatus, HistoryEntry, ModuleStatus, Status, is_settled};
+pub use survey::{Survey, Trace, TraceKind};
 pub use time::{Moment, Monotonic};

@@ -33,7 +33,18 @@ pub struct Observed {
     /// Evidence that drivers are being swapped by others.
     pub swaps: Vec<Swap>,
     /// Errors of the client in the kernel log since it was loaded.
-    pub client_errors: Fact<Vec<String>>,
+    pub client_errors: Fact<LoggedErrors>,
+}
+
+/// Errors of the client in the kernel log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedErrors {
+    /// The different ones, oldest first, as many as are kept.
+    pub lines: Vec<String>,
+    /// How many there were.
+    pub total: u32,
+    /// How many of them are less than an hour old.
+    pub last_hour: u32,
 }
 
 /// The running kernel.
@@ -77,10 +88,24 @@ pub struct Files {
     pub modules: BTreeMap<ModuleName, ModuleFile>,
     /// The module on disk that exports the registration symbol, from the symbol index.
     pub exporter: Option<ModuleName>,
+    /// Further files in the module tree that have the name of a module of the configured set,
+    /// but are not what a load takes.
+    pub shadowed: BTreeMap<ModuleName, Vec<PathBuf>>,
+    /// The `options` lines of modprobe.d that bear on a module of the configured set.
+    pub option_lines: BTreeMap<ModuleName, Vec<OptionLine>>,
     /// Changes whenever the index of the module tree does.
     pub tree_stamp: u64,
     /// Changes whenever the *effective* modprobe configuration for the configured set does.
     pub modprobe_stamp: u64,
+}
+
+/// An `options` line of modprobe.d.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionLine {
+    /// `FILE:LINE`.
+    pub origin: String,
+    /// The parameters.
+    pub options: String,
 }
 
 /// How libkmod would come to a module.

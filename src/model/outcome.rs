@@ -31,6 +31,9 @@ pub struct Outcome {
     pub message: String,
     /// Kernel log lines since the step began, without their prefixes.
     pub kernel_log: Option<Fact<Vec<String>>>,
+    /// Part of the log was overwritten before it could be read.
+    #[serde(default)]
+    pub log_overrun: bool,
 }
 
 impl Outcome {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use peermemd::config::{self, ConfigError, Loaded, Sources};
 use peermemd::decide::memory::Memory;
-use peermemd::decide::{decide, project};
+use peermemd::decide::{checks, decide, project};
 use peermemd::host::linux::inspect::{InspectRequest, inspect};
 use peermemd::host::linux::{LinuxHost, LinuxPaths, Loader};
 use peermemd::host::{Attempt, Host};
 use peermemd::model::{
-    Backend, Desired, Fact, Files, Mode, ModuleName, Outcome, Reason, RunningLoad, SeenHardware,
-    Status,
+    Backend, Check, Desired, Fact, Files, Mode, ModuleName, Outcome, Reason, RunningLoad,
+    SeenHardware, Status,
 };
 
 /// Why something could not be found out.
@@ -24,6 +24,9 @@ pub trait Local {
     /// is unknown.
     fn look(&self) -> Result<Status, LocalError>;
 
+    /// Looks likewise, and says what it finds as `RunChecks` would.
+    fn checks(&self) -> Result<Vec<Check>, LocalError>;
+
     /// The configuration as a daemon that starts now would take it.
     fn config(&self) -> Result<Loaded, ConfigError>;
 }
@@ -34,19 +37,11 @@ pub struct Machine;
 
 impl Local for Machine {
     fn look(&self) -> Result<Status, LocalError> {
-        // Files that cannot be understood are no reason not to look.
-        let mut desired = self.config().map(|loaded| loaded.desired).unwrap_or_default();
-        desired.mode = Mode::Observe;
-        // The loop of this program is running already, so the look gets one of its own.
-        let look = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map(|runtime| runtime.block_on(look(&desired)))
-        });
-        match look.join() {
-            Ok(Ok(status)) => Ok(status),
-            Ok(Err(error)) => Err(LocalError(format!("no event loop: {error}"))),
-            Err(_) => Err(LocalError("the look at the node failed".to_owned())),
-        }
+        self.examine().map(|(status, _)| status)
+    }
+
+    fn checks(&self) -> Result<Vec<Check>, LocalError> {
+        self.examine().map(|(_, checks)| checks)
     }
 
     fn config(&self) -> Result<Loaded, ConfigError> {
@@ -58,8 +53,26 @@ impl Local for Machine {
     }
 }
 
+impl Machine {
+    fn examine(self) -> Result<(Status, Vec<Check>), LocalError> {
+        // Files that cannot be understood are no reason not to look.
+        let mut desired = self.config().map(|loaded| loaded.desired).unwrap_or_default();
+        desired.mode = Mode::Observe;
+        // The loop of this program is running already, so the look gets one of its own.
+        let look = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map(|runtime| runtime.block_on(look(&desired)))
+        });
+        match look.join() {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(error)) => Err(LocalError(format!("no event loop: {error}"))),
+            Err(_) => Err(LocalError("the look at the node failed".to_owned())),
+        }
+    }
+}
+
 /// One look, judged by the daemon's own rules.
-async fn look(desired: &Desired) -> Status {
+async fn look(desired: &Desired) -> (Status, Vec<Check>) {
     let paths = LinuxPaths { root: PathBuf::from("/"), system_bus: None };
     let mut host = LinuxHost::for_one_look(paths, OnlyLooking);
     let observed = host.observe(desired).await;
@@ -76,13 +89,21 @@ async fn look(desired: &Desired) -> Status {
         configuration_files: Vec::new(),
     };
     let mut status = project::status(desired, &observed, &memory, &decision, &ledger);
+    let survey = host.survey(desired);
+    let found = checks::checks(&checks::Look {
+        desired,
+        observed: &observed,
+        memory: &memory,
+        decision: &decision,
+        survey: &survey,
+    });
     if status.reason == Some(Reason::Held) && !status.plan.is_empty() {
         let plan = status.plan.join(", then ");
         status.status_text =
             format!("Nothing is brought up: the daemon, which would {plan}, is not running.");
         "Start it: systemctl start peermemd".clone_into(&mut status.remedy);
     }
-    status
+    (status, found)
 }
 
 /// Reads module files in this process, and does nothing to modules.

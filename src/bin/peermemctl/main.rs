@@ -4,6 +4,7 @@
 //! text with colours, which the output takes off where they do not belong.
 
 mod args;
+mod bundle;
 mod bus;
 mod document;
 mod exit;
@@ -11,6 +12,7 @@ mod failure;
 mod local;
 mod output;
 mod page;
+mod redact;
 mod screen;
 mod session;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use peermemd::dbus::client::{self, Snapshot};
-use peermemd::model::{Desired, ModuleName};
+use peermemd::model::{Check, Desired, ModuleName};
 use zbus::Connection;
 
 use crate::args::{Json, Options};
@@ -37,6 +37,22 @@ pub struct View {
 }
 
 impl View {
+    /// The `source` of the documents.
+    pub fn source(&self) -> &'static str {
+        if self.without_daemon.is_some() { "local" } else { "daemon" }
+    }
+}
+
+/// The state of the node with everything that was checked.
+#[derive(Debug)]
+pub struct Examined {
+    pub snapshot: Snapshot,
+    pub checks: Vec<Check>,
+    /// As in [`View`].
+    pub without_daemon: Option<Failure>,
+}
+
+impl Examined {
     /// The `source` of the documents.
     pub fn source(&self) -> &'static str {
         if self.without_daemon.is_some() { "local" } else { "daemon" }
@@ -98,6 +114,24 @@ impl Session {
             }
             Err(_) => Err(failure),
         }
+    }
+
+    /// What the daemon finds when it checks or, without one, what can be seen from here.
+    pub async fn examine(&self) -> Result<Examined, Failure> {
+        let view = self.view().await?;
+        let (snapshot, without_daemon) = (view.snapshot, view.without_daemon);
+        let checks = if without_daemon.is_some() {
+            self.local.checks().map_err(|error| Failure::new("Nothing can be seen", error.0, ""))?
+        } else {
+            let connection = self.connect().await?;
+            match client::fetch_checks(&connection).await {
+                Ok(checks) => checks,
+                Err(error) => {
+                    return Err(self.options.bus.explain_fetch(&connection, error).await);
+                }
+            }
+        };
+        Ok(Examined { snapshot, checks, without_daemon })
     }
 
     /// The configuration of this machine; the defaults where it cannot be read.

@@ -10,7 +10,7 @@ use super::proxy::HoldTuple;
 use super::snapshot::{
     AdvisoryEntry, ClientEntry, EvidenceEntry, HoldEntry, ModuleEntry, OwnerEntry, Snapshot,
 };
-use crate::model::HistoryEntry;
+use crate::model::{Check, CheckResult, HistoryEntry};
 
 /// The properties of one interface of one object, or one `a{sv}` of a reply.
 #[derive(Debug)]
@@ -134,6 +134,16 @@ pub(super) fn client(mut from: Properties) -> Result<ClientEntry, FetchError> {
         num_dereg_bytes: from.counter("NumDeregBytes")?,
         num_free_callbacks: from.counter("NumFreeCallbacks")?,
         active_mrs: from.counter("ActiveMrs")?,
+    })
+}
+
+pub(super) fn check(mut from: Properties) -> Result<Check, FetchError> {
+    Ok(Check {
+        id: from.require("Id")?,
+        result: CheckResult::from_bus(&from.require::<String>("Result")?),
+        reason: from.take("Reason")?,
+        detail: from.take("Detail")?,
+        remedy: from.take("Remedy")?,
     })
 }
 

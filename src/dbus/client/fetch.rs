@@ -8,7 +8,7 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, Type};
 use super::decode::{self, Properties};
 use super::snapshot::Snapshot;
 use super::{BUS_NAME, MANAGER_INTERFACE, MODULE_INTERFACE, PEER_CLIENT_INTERFACE, ROOT_PATH};
-use crate::model::HistoryEntry;
+use crate::model::{Check, HistoryEntry};
 
 /// Objects by path, interfaces by name, properties by name.
 type Objects = HashMap<OwnedObjectPath, HashMap<String, HashMap<String, OwnedVariant>>>;
@@ -96,6 +96,14 @@ pub async fn fetch_history(
     let entries: Vec<HashMap<String, OwnedVariant>> =
         call(connection, MANAGER_INTERFACE, "GetHistory", &(max,)).await?;
     entries.into_iter().map(|map| decode::history(Properties::new("the history", map))).collect()
+}
+
+/// Has the daemon look, without acting, and say what it found.
+pub async fn fetch_checks(connection: &Connection) -> Result<Vec<Check>, FetchError> {
+    require_owner(connection).await?;
+    let checks: Vec<HashMap<String, OwnedVariant>> =
+        call(connection, MANAGER_INTERFACE, "RunChecks", &()).await?;
+    checks.into_iter().map(|map| decode::check(Properties::new("a check", map))).collect()
 }
 
 async fn require_owner(connection: &Connection) -> Result<(), FetchError> {

@@ -1,15 +1,23 @@
 //! Errors of the client in the kernel log since it was loaded.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 
-use crate::model::{Fact, ModuleName};
+use nix::time::{ClockId, clock_gettime};
+
+use crate::model::{Fact, LoggedErrors, ModuleName};
 
 use super::kmsg::{Kmsg, cut};
 
 /// Different lines that are kept, and bytes of each.
 const MOST_ERRORS: usize = 16;
 const LONGEST_ERROR: usize = 256;
+
+/// As many as are counted for the last hour; more is told as many.
+const MOST_COUNTED: usize = 128;
+/// In µs.
+const HOUR: u64 = 3_600_000_000;
 
 /// Follows the log while the client is live. The log file stays open from one look to the next,
 /// so that each look reads only what is new; nothing waits for it.
@@ -18,6 +26,9 @@ pub(super) struct ClientLog {
     log: Option<Kmsg>,
     was_live: bool,
     errors: Vec<String>,
+    total: u32,
+    /// When the latest ones were logged, in µs since boot, as many as count.
+    latest: VecDeque<u64>,
 }
 
 impl ClientLog {
@@ -28,14 +39,25 @@ impl ClientLog {
         root: &Path,
         client: &ModuleName,
         live: bool,
-    ) -> Fact<Vec<String>> {
+    ) -> Fact<LoggedErrors> {
         if !live {
             *self = Self { log: Kmsg::from_now(root).ok(), ..Self::default() };
-            return Fact::Known(Vec::new());
+            return Fact::Known(LoggedErrors::default());
         }
         match self.read(root, client) {
-            Ok(()) => Fact::Known(self.errors.clone()),
+            Ok(()) => Fact::Known(self.so_far(since_boot())),
             Err(error) => Fact::unknown(format!("the kernel log: {error}")),
+        }
+    }
+
+    fn so_far(&mut self, now: u64) -> LoggedErrors {
+        while self.latest.front().is_some_and(|at| now.saturating_sub(*at) > HOUR) {
+            self.latest.pop_front();
+        }
+        LoggedErrors {
+            lines: self.errors.clone(),
+            total: self.total,
+            last_hour: u32::try_from(self.latest.len()).unwrap_or(u32::MAX),
         }
     }
 
@@ -46,19 +68,37 @@ impl ClientLog {
             Some(log) => log,
             None => Kmsg::from_the_start(root)?,
         };
-        let errors = &mut self.errors;
-        log.read(|record| {
-            if unseen_load && fails_the_load(&record.text) {
-                // The load that this line belongs to failed, so it is not the live one's.
-                errors.clear();
-            } else if is_error_of(client, &record.text) {
-                keep(errors, &record.text);
+        log.follow(|record| {
+            for line in record.text.lines() {
+                if unseen_load && fails_the_load(line) {
+                    // The load that this line belongs to failed, so it is not the live one's.
+                    (self.errors, self.total) = (Vec::new(), 0);
+                    self.latest.clear();
+                } else if is_error_of(client, line) {
+                    self.count(line, record.at);
+                }
             }
         })?;
         self.log = Some(log);
         self.was_live = true;
         Ok(())
     }
+
+    fn count(&mut self, line: &str, at: u64) {
+        keep(&mut self.errors, line);
+        self.total = self.total.saturating_add(1);
+        if self.latest.len() == MOST_COUNTED {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(at);
+    }
+}
+
+/// What `/dev/kmsg` counts by, but for the time asleep, which a server has none of.
+fn since_boot() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
+        u64::try_from(std::time::Duration::from(now).as_micros()).unwrap_or(u64::MAX)
+    })
 }
 
 fn keep(errors: &mut Vec<String>, text: &str) {
@@ -129,14 +169,17 @@ mod tests {
     fn errors_before_the_load_that_was_seen_do_not_count() {
         let root = log("3,1,1,-;nvidia-peermem f:1 ERROR old\n");
         let mut log = ClientLog::default();
-        assert_eq!(log.look(root.path(), &client(), false), Fact::Known(vec![]));
-        assert_eq!(log.look(root.path(), &client(), true), Fact::Known(vec![]));
+        let none = Fact::Known(LoggedErrors::default());
+        assert_eq!(log.look(root.path(), &client(), false), none);
+        assert_eq!(log.look(root.path(), &client(), true), none);
         let path = root.path().join("dev/kmsg");
         let new = "3,2,1,-;nvidia-peermem f:1 ERROR new\n";
         let both = fs::read_to_string(&path).unwrap() + new;
         fs::write(&path, both).unwrap();
         let errors = log.look(root.path(), &client(), true);
-        assert_eq!(errors, Fact::Known(vec!["nvidia-peermem f:1 ERROR new".to_owned()]));
+        let lines = vec!["nvidia-peermem f:1 ERROR new".to_owned()];
+        let told = errors.known().unwrap();
+        assert_eq!((&told.lines, told.total), (&lines, 1));
         assert_eq!(log.look(root.path(), &client(), true), errors);
     }
 
@@ -144,7 +187,17 @@ mod tests {
     fn a_load_that_nobody_saw_is_looked_up_from_the_start() {
         let root = log("3,1,1,-;nvidia-peermem f:1 ERROR old\n");
         let errors = ClientLog::default().look(root.path(), &client(), true);
-        assert_eq!(errors.known().unwrap().len(), 1);
+        assert_eq!(errors.known().unwrap().lines.len(), 1);
+    }
+
+    #[test]
+    fn only_the_last_hour_counts_for_the_rate() {
+        let mut log = ClientLog::default();
+        for at in [0, HOUR, HOUR + 1, 2 * HOUR] {
+            log.count("nvidia-peermem f:1 ERROR x", at);
+        }
+        let errors = log.so_far(2 * HOUR);
+        assert_eq!((errors.lines.len(), errors.total, errors.last_hour), (1, 4, 3));
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod pci;
 mod rdma;
 mod slow;
 mod steps;
+pub mod survey;
 mod swaps;
 mod uevent;
 mod units;
@@ -34,7 +35,7 @@ use std::path::PathBuf;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::host::{Attempt, Change, Host};
-use crate::model::{Backend, Desired, GpuDriver, ModuleName, Moment, Monotonic, Observed};
+use crate::model::{Backend, Desired, GpuDriver, ModuleName, Moment, Monotonic, Observed, Survey};
 
 use client_log::ClientLog;
 use files::FilesCache;
@@ -130,6 +131,10 @@ impl<L: Loader> Host for LinuxHost<L> {
 
     async fn observe(&mut self, desired: &Desired) -> Observed {
         self.look(desired).await
+    }
+
+    fn survey(&self, desired: &Desired) -> Survey {
+        survey::read(&self.root, desired)
     }
 
     fn insert(&mut self, module: &ModuleName) -> Attempt {

@@ -37,10 +37,11 @@ impl Steps {
         Box::pin(async move {
             let mut outcome = attempt.await;
             drop(running);
-            outcome.kernel_log = Some(match log {
+            let (lines, overrun) = match log {
                 Ok(mut log) => log.lines(),
-                Err(error) => Fact::unknown(error.to_string()),
-            });
+                Err(error) => (Fact::unknown(error.to_string()), false),
+            };
+            (outcome.kernel_log, outcome.log_overrun) = (Some(lines), overrun);
             outcome
         })
     }

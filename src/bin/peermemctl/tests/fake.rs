@@ -204,11 +204,26 @@ fn answer(call: &Message, answers: &mut Answers) -> Message {
         }
         "GetManagedObjects" => reply.build(&objects(&answers.snapshots[0])),
         "GetHistory" => reply.build(&answers.history),
+        "RunChecks" => reply.build(&checks()),
         "Get" => reply.build(&Variant::from("info")),
         "Reconcile" => reply.build(&answers.snapshots[0].state),
         _ => reply.build(&()),
     }
     .unwrap()
+}
+
+/// The checks of the samples, as they come over the bus.
+fn checks() -> Vec<Dictionary> {
+    let record = |check: peermemd::model::Check| {
+        dictionary([
+            ("Id", check.id.into()),
+            ("Result", check.result.as_str().into()),
+            ("Reason", check.reason.into()),
+            ("Detail", check.detail.into()),
+            ("Remedy", check.remedy.into()),
+        ])
+    };
+    super::samples::checks().into_iter().map(record).collect()
 }
 
 pub fn owned(value: Variant<'_>) -> OwnedVariant {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::Parser;
 use peermemd::config::{self, ConfigError, Loaded};
-use peermemd::model::Status;
+use peermemd::model::{Check, Status};
 
 use super::samples;
 use crate::args::Cli;
@@ -63,6 +63,10 @@ pub struct Seen(pub Option<Status>, pub &'static str);
 impl Local for Seen {
     fn look(&self) -> Result<Status, LocalError> {
         self.0.clone().ok_or_else(|| LocalError("it is dark".into()))
+    }
+
+    fn checks(&self) -> Result<Vec<Check>, LocalError> {
+        self.0.as_ref().map(|_| samples::checks()).ok_or_else(|| LocalError("it is dark".into()))
     }
 
     fn config(&self) -> Result<Loaded, ConfigError> {

@@ -5,6 +5,8 @@ use peermemd::dbus::client::{
     AdvisoryEntry, ClientEntry, EvidenceEntry, HoldEntry, ModuleEntry, Snapshot,
 };
 
+use peermemd::model::{Check, CheckResult};
+
 use crate::screen::{Clock, Screen};
 
 /// Mon 2026-11-16 11:27:44 UTC, four hours after boot.
@@ -17,6 +19,54 @@ const HOUR: u64 = 3_600 * SECOND;
 pub fn screen() -> Screen {
     let clock = Clock { real: NOW, monotonic: MONOTONIC_NOW, zone: TimeZone::UTC };
     Screen { width: 80, unicode: true, clock }
+}
+
+/// What is found on a node whose kernel is locked down.
+pub fn checks() -> Vec<Check> {
+    let check = |id: &str, result, reason: &str, detail: &str, remedy: &str| Check {
+        id: id.into(),
+        result,
+        reason: reason.into(),
+        detail: detail.into(),
+        remedy: remedy.into(),
+    };
+    let pass = |id: &str, detail: &str| check(id, CheckResult::Pass, "", detail, "");
+    let locked = "Kernel lockdown forbids loading nvidia: the file is not signed, and lockdown \
+                  is 'integrity'.";
+    let sign = "Sign the module with a key that the kernel trusts ('mokutil --import KEY.der', \
+                then reboot and confirm), or turn secure boot off.";
+    let fail = |id: &str| check(id, CheckResult::Fail, "lockdown", locked, sign);
+    vec![
+        pass("hardware.gpu", "GPUs on PCI: 8"),
+        pass("hardware.nic", "RDMA network cards on PCI: 8"),
+        fail("driver.nvidia"),
+        pass("rdma.ib_core", "ib_core is loaded, version 24.10-1.1.4"),
+        check("rdma.port", CheckResult::Warn, "", "no RDMA port is active", ""),
+        fail("policy.lockdown"),
+        check(
+            "policy.signatures",
+            CheckResult::Unknown,
+            "",
+            "module.sig_enforce could not be read",
+            "",
+        ),
+        fail("load.nvidia_peermem"),
+        check(
+            "rivals.modules-load",
+            CheckResult::Warn,
+            "",
+            "/etc/modules-load.d/gpu.conf:2 loads nvidia_peermem too, without waiting for the rest \
+             of the chain",
+            "Remove that line, now that peermemd loads nvidia_peermem.",
+        ),
+        check(
+            "consumers.all",
+            CheckResult::Skip,
+            "",
+            "nothing is registered that a program could see",
+            "",
+        ),
+    ]
 }
 
 /// A node without any finding; `ago` seconds in this state.

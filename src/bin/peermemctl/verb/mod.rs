@@ -3,6 +3,8 @@
 
 mod check;
 mod config;
+mod consumers;
+mod doctor;
 mod history;
 mod list;
 mod log_level;
@@ -45,6 +47,10 @@ verbs! {
     Show = show;
     /// Show the steps that would be taken now
     Plan = plan;
+    /// Find out what is wrong, the root first, and what to do
+    Doctor = doctor;
+    /// Show which programs can see the registration
+    Consumers = consumers;
     /// Check the state for a monitoring system
     Check = check;
     /// Wait until the node is ready, or until it is clear what it comes to

@@ -2,5 +2,6 @@
 
 pub mod chain;
 pub mod change;
+pub mod doctor;
 pub mod history;
 pub mod status;

@@ -7,17 +7,18 @@
 mod build_id;
 mod file;
 mod resolve;
+mod shadowed;
 mod sources;
 mod stamp;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::libkmod::index::{Index, IndexError};
 use super::libkmod::{Context, KmodError, ModuleTree};
-use crate::model::{Desired, Fact, Files, ModuleFile, ModuleName};
+use crate::model::{Desired, Fact, Files, ModuleFile, ModuleName, OptionLine};
 use resolve::Resolved;
 use sources::Sources;
 
@@ -90,11 +91,38 @@ pub fn inspect(
     }
     let tree = Tree { names: kernel_names(&resolved), index, request };
     Ok(Files {
+        shadowed: shadowed(&tree.index.directory(), &resolved),
+        option_lines: option_lines(&sources, &resolved),
         modprobe_stamp: stamp::configuration(&context, &request.modules)?,
         exporter: tree.index.exporter(&request.register_symbol)?.map(|name| tree.kernel_name(name)),
         tree_stamp: stamp::tree(&tree.index.directory())?,
         modules: tree.files(&resolved, reading)?,
     })
+}
+
+fn shadowed(
+    directory: &Path,
+    resolved: &BTreeMap<ModuleName, Resolved<'_>>,
+) -> BTreeMap<ModuleName, Vec<PathBuf>> {
+    let names: Vec<_> = resolved.values().map(|found| found.module.name()).collect();
+    let by_name = shadowed::files_by_name(directory, &names);
+    let others = |(module, found): (&ModuleName, &Resolved<'_>)| {
+        let paths = by_name.get(&found.module.name())?;
+        let others = shadowed::others(paths, found.file.as_deref()?);
+        (!others.is_empty()).then(|| (module.clone(), others))
+    };
+    resolved.iter().filter_map(others).collect()
+}
+
+fn option_lines(
+    sources: &Sources,
+    resolved: &BTreeMap<ModuleName, Resolved<'_>>,
+) -> BTreeMap<ModuleName, Vec<OptionLine>> {
+    let lines = |(module, found): (&ModuleName, &Resolved<'_>)| {
+        let lines = sources.options(&[module.as_str(), &found.module.name()]);
+        (!lines.is_empty()).then(|| (module.clone(), lines))
+    };
+    resolved.iter().filter_map(lines).collect()
 }
 
 /// A tree being looked at.

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::host::linux::modprobe_config::{Directive, Keyword, parse};
+use crate::model::OptionLine;
 
 /// Where libkmod looks, strongest first. Which of the last two it knows depends on how it was
 /// built; on most systems they are the same directory.
@@ -54,6 +55,19 @@ impl Sources {
     pub(super) fn deny_list(&self, module: &str) -> String {
         self.find(|directive| directive.keyword == Keyword::Blacklist && directive.name == module)
             .unwrap_or_else(|| "the kernel command line".to_owned())
+    }
+
+    /// The `options` lines for any of these names.
+    pub(super) fn options(&self, names: &[&str]) -> Vec<OptionLine> {
+        let fits = |directive: &Directive| {
+            directive.keyword == Keyword::Options && names.contains(&directive.name.as_str())
+        };
+        let lines = self.directives.iter().filter(|(_, directive)| fits(directive));
+        let line = |(path, directive): &(PathBuf, Directive)| OptionLine {
+            origin: format!("{}:{}", path.display(), directive.line),
+            options: directive.value.trim().to_owned(),
+        };
+        lines.map(line).collect()
     }
 
     fn find(&self, fits: impl Fn(&Directive) -> bool) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::job::{Actor, Job};
 use super::modprobe::{file_name, is_on_disk};
@@ -10,14 +11,15 @@ use super::{Loaded, Node, exported, needed, text_of};
 use crate::host::simulated::scenario::{ModuleEntry, PciEntry, Probe, SwapWhat, UnitEntry};
 use crate::model::{
     BootLoaders, Desired, Fact, Files, GpuDriver, GpuFlavour, InitState, Kernel, LoadedModule,
-    ModuleFile, ModuleName, Observed, Pci, PciDevice, PciMatch, PeerDirectory, Rdma, Resolution,
-    Role, RunningLoad, Swap, SwapKind, Symbol, Unit, What,
+    LoggedErrors, ModuleFile, ModuleName, Observed, OptionLine, Pci, PciDevice, PciMatch,
+    PeerDirectory, Rdma, Resolution, Role, RunningLoad, Swap, SwapKind, Symbol, Unit, What,
 };
 
 /// The simulated boot.
 const BOOT_ID: &str = "5149a1b0-51ed-4a7e-9d0c-000000000001";
 /// Process ids of workers begin here.
 const FIRST_WORKER: u64 = 2000;
+const HOUR: Duration = Duration::from_secs(3600);
 
 impl Node {
     /// One look.
@@ -89,9 +91,33 @@ impl Node {
                 .filter_map(|name| Some((name.clone(), self.observe_file(desired, name)?)))
                 .collect(),
             exporter: self.tree.iter().find(|(_, entry)| exports(entry)).map(|(n, _)| n.clone()),
+            shadowed: self.shadowed(desired),
+            option_lines: self.option_lines(desired),
             tree_stamp: self.tree_stamp,
             modprobe_stamp: self.modprobe_stamp(desired),
         }
+    }
+
+    fn shadowed(&self, desired: &Desired) -> BTreeMap<ModuleName, Vec<PathBuf>> {
+        let path =
+            |file: &String| PathBuf::from(format!("/lib/modules/{}/{file}", self.kernel.release));
+        let several = desired.modules().filter_map(|name| {
+            let others = self.tree.get(name)?.also.as_ref()?;
+            Some((name.clone(), others.iter().map(path).collect()))
+        });
+        several.collect()
+    }
+
+    fn option_lines(&self, desired: &Desired) -> BTreeMap<ModuleName, Vec<OptionLine>> {
+        let mut lines: BTreeMap<ModuleName, Vec<OptionLine>> = BTreeMap::new();
+        for directive in self.directives().filter(|d| d.keyword == "options") {
+            let name = self.by_file_name(&directive.module).unwrap_or(&directive.module);
+            if desired.modules().any(|module| module == name) {
+                let (origin, options) = (directive.origin.clone(), directive.rest.to_owned());
+                lines.entry(name.clone()).or_default().push(OptionLine { origin, options });
+            }
+        }
+        lines
     }
 
     /// How libkmod would come to a module of that name, and to which file.
@@ -303,16 +329,24 @@ impl Node {
         scripted.chain(busy).collect()
     }
 
-    fn observe_client_errors(&self, desired: &Desired) -> Fact<Vec<String>> {
+    fn observe_client_errors(&self, desired: &Desired) -> Fact<LoggedErrors> {
         let live = self.loaded.get(&desired.client).filter(|l| l.state == InitState::Live);
-        let Some(loaded) = live else { return Fact::Known(Vec::new()) };
+        let Some(loaded) = live else { return Fact::Known(LoggedErrors::default()) };
         let (plain, dashed) = (desired.client.as_str(), desired.client.as_str().replace('_', "-"));
         let own = |line: &&String| {
             let complains = line.contains("ERROR") || line.contains("error");
             complains && (line.starts_with(plain) || line.starts_with(&dashed))
         };
-        let since = self.log.iter().skip(loaded.log_mark).map(|line| &line.text);
-        self.readable_log(since.filter(own).cloned().collect())
+        let since = self.log.iter().skip(loaded.log_mark);
+        let mut errors = LoggedErrors::default();
+        for line in since.filter(|line| own(&&line.text)) {
+            errors.total += 1;
+            errors.last_hour += u32::from(self.now.saturating_sub(line.at) < HOUR);
+            if !errors.lines.contains(&line.text) {
+                errors.lines.push(line.text.clone());
+            }
+        }
+        self.unless(Probe::KernelLog, "/dev/kmsg", || errors)
     }
 
     pub(super) fn readable_log(&self, lines: Vec<String>) -> Fact<Vec<String>> {

@@ -78,6 +78,8 @@ pub struct ModuleEntry {
     pub name: Option<ModuleName>,
     /// The file below `/lib/modules/RELEASE`.
     pub file: Option<String>,
+    /// Further files of that name in the tree, which a load does not take.
+    pub also: Option<Vec<String>>,
     /// Whether there is a file. A loaded module needs none.
     pub on_disk: Option<bool>,
     /// Part of the kernel image.

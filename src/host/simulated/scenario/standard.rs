@@ -236,6 +236,7 @@ impl ModuleEntry {
             over,
             name,
             file,
+            also,
             on_disk,
             builtin,
             damaged,
