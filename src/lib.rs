@@ -5,7 +5,8 @@
 //! 1. [`model`]: the nouns. What is wanted, what was seen, what is said.
 //! 2. [`decide`], pure, from nouns to decisions; and beside it the doors to the world:
 //!    [`host`] (the machine), [`config`] (files), [`dbus`] (callers), [`systemd`] (the manager
-//!    and the journal), [`record`] (state file and history).
+//!    and the journal), [`record`] (state file and history), [`holds`] (who asked not to act).
+//!    What waits on a file descriptor does so through `fd`.
 //! 3. [`reconciler`]: the loop. It alone owns state; it observes, decides, acts and publishes.
 //!    [`daemon`] puts it together with the doors.
 //! 4. The binaries `peermemd` and `peermemctl`.
@@ -18,6 +19,8 @@ pub mod config;
 pub mod daemon;
 pub mod dbus;
 pub mod decide;
+mod fd;
+pub mod holds;
 pub mod host;
 pub mod model;
 pub mod reconciler;

@@ -23,7 +23,7 @@ pub use desired::{
 };
 pub use evidence::{Answer, Evidence, EvidenceId};
 pub use fact::Fact;
-pub use hold::{Hold, HoldKind, What};
+pub use hold::{Asker, Hold, HoldKind, HoldName, InvalidHold, Scope, What};
 pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
 pub use observed::{
     BootLoaders, Files, GpuDriver, GpuFlavour, Kernel, LoadedModule, LoggedErrors, ModuleFile,

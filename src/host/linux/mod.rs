@@ -6,7 +6,6 @@
 
 mod boot;
 mod client_log;
-mod fd;
 mod file;
 mod files;
 mod gpu;
@@ -34,6 +33,7 @@ use std::path::PathBuf;
 
 use nix::time::{ClockId, clock_gettime};
 
+use crate::fd;
 use crate::host::{Attempt, Change, Host};
 use crate::model::{Backend, Desired, GpuDriver, ModuleName, Moment, Monotonic, Observed, Survey};
 

@@ -21,7 +21,7 @@ const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// Lets only the uevents through that can concern a kernel module, a PCI device or an RDMA
 /// device: added, removed, bound or unbound.
-pub(in crate::host::linux) fn keep_relevant_uevents(socket: &impl AsFd) -> io::Result<()> {
+pub(crate) fn keep_relevant_uevents(socket: &impl AsFd) -> io::Result<()> {
     attach(socket, &mut program())
 }
 

@@ -11,15 +11,15 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-pub(super) use filter::keep_relevant_uevents;
+pub(crate) use filter::keep_relevant_uevents;
 
 /// Waits for a file descriptor to become readable.
 #[derive(Debug)]
-pub(super) struct Readiness(AsyncFd<OwnedFd>);
+pub(crate) struct Readiness(AsyncFd<OwnedFd>);
 
 impl Readiness {
     /// Watches the open file behind `fd`, by a descriptor of its own.
-    pub(super) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+    pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let own = fd.try_clone_to_owned()?;
         // SAFETY: `OwnedFd` is an open descriptor, returns the same number for as long as it
         // lives, and is given to the `AsyncFd` for good: nothing here takes it out again.
@@ -29,7 +29,7 @@ impl Readiness {
 
     /// Ends when the file became readable since the last time that this ended. Whoever waits has
     /// to read until nothing is left. Cancel safe.
-    pub(super) async fn readable(&self) {
+    pub(crate) async fn readable(&self) {
         // Cleared before the caller reads: what arrives in between makes it ready again.
         match self.0.readable().await {
             Ok(mut guard) => guard.clear_ready(),
@@ -40,7 +40,7 @@ impl Readiness {
 }
 
 /// A handle of a process that becomes readable when it ends.
-pub(super) fn open_process(pid: u32) -> io::Result<OwnedFd> {
+pub(crate) fn open_process(pid: u32) -> io::Result<OwnedFd> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: pidfd_open takes two integers and touches no memory of ours.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
