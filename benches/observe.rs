@@ -1,6 +1,7 @@
 //! What one look at a large node costs, on a tree made for it: 16 GPUs, 16 network cards, 400
 //! modules, 2,000 PCI devices. Prints times and how they grow; fails above the bars.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -32,7 +33,7 @@ impl Loader for NoLoader {
         Box::pin(async { Outcome::success() })
     }
 
-    async fn inspect(&mut self, _desired: &Desired) -> Fact<Files> {
+    async fn inspect(&mut self, _: &Desired, _: &BTreeSet<ModuleName>) -> Fact<Files> {
         Fact::Known(Files::default())
     }
 

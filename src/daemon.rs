@@ -13,6 +13,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::dbus::{self, BusAddress, BusError, BusState, LogControl, LogLevel, Service};
 use crate::decide::project::{self, Ledger};
+use crate::holds::HoldStore;
 use crate::host::Host;
 use crate::model::{SeenHardware, State, Status};
 use crate::reconciler::{Configured, Doors, ReadConfiguration, Reconciler};
@@ -102,6 +103,7 @@ pub async fn run<H: Host, S: Future<Output = ()>>(
         notifier: Rc::clone(&notifier),
         watchdog: Watchdog::from_environment(),
         history: History::open(&setup.state_dir),
+        holds: HoldStore::open(&setup.runtime_dir),
         state_file: StateFile::new(&setup.runtime_dir, &setup.boot_id),
         hardware,
         read_configuration: setup.read_configuration,

@@ -17,6 +17,14 @@ pub enum Action {
     ResetFailed,
     /// `Manager.Reload`
     Reload,
+    /// `Manager.Inhibit`
+    Inhibit,
+    /// `Manager.Hold`
+    Hold,
+    /// `Manager.Unhold`
+    Unhold,
+    /// `Manager.StandDown`
+    StandDown,
     /// Setting `LogControl1.LogLevel`
     SetLogLevel,
 }
@@ -28,6 +36,10 @@ impl Action {
             Self::Reconcile => ("Reconciling", "peermemctl reconcile"),
             Self::ResetFailed => ("Forgetting failures", "peermemctl reset-failed"),
             Self::Reload => ("Reloading the configuration", "peermemctl reload"),
+            Self::Inhibit => ("Inhibiting", "peermemctl inhibit -- COMMAND"),
+            Self::Hold => ("Holding", "peermemctl hold --why REASON"),
+            Self::Unhold => ("Lifting a hold", "peermemctl unhold"),
+            Self::StandDown => ("Standing down", "peermemctl stand-down -- COMMAND"),
             Self::SetLogLevel => {
                 ("Setting the log level", "systemctl service-log-level peermemd LEVEL")
             }
@@ -64,17 +76,25 @@ async fn caller_uid(connection: &Connection, header: &Header<'_>) -> Option<u32>
     if !connection.is_bus() {
         return connection.peer_creds().await.ok()?.unix_user_id();
     }
+    ask_bus(connection, header, "GetConnectionUnixUser").await
+}
+
+/// The sender's user and process, for whoever reads who holds; 0 where it is not known.
+pub async fn caller(connection: &Connection, header: &Header<'_>) -> (u32, u32) {
+    let uid = caller_uid(connection, header).await.unwrap_or_default();
+    let pid = if connection.is_bus() {
+        ask_bus(connection, header, "GetConnectionUnixProcessID").await
+    } else {
+        connection.peer_creds().await.ok().and_then(|of| of.process_id())
+    };
+    (uid, pid.unwrap_or_default())
+}
+
+/// What the bus knows of the sender.
+async fn ask_bus(connection: &Connection, header: &Header<'_>, what: &str) -> Option<u32> {
     let bus = "org.freedesktop.DBus";
-    let sender = header.sender()?;
-    let reply = connection
-        .call_method(
-            Some(bus),
-            "/org/freedesktop/DBus",
-            Some(bus),
-            "GetConnectionUnixUser",
-            &sender.as_str(),
-        )
-        .await;
+    let (path, sender) = ("/org/freedesktop/DBus", header.sender()?);
+    let reply = connection.call_method(Some(bus), path, Some(bus), what, &sender.as_str()).await;
     reply.ok()?.body().deserialize().ok()
 }
 

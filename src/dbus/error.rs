@@ -22,17 +22,21 @@ pub enum Error {
     BadConfig(String),
 }
 
-impl From<RequestError> for Error {
+impl From<RequestError> for BoxDBusError {
     fn from(error: RequestError) -> Self {
-        let name = match &error {
-            RequestError::NoSuchModule(_) => Self::NoSuchModule,
-            RequestError::Held(_) => Self::Held,
-            RequestError::InUse(_) => Self::InUse,
-            RequestError::NotProven(_) => Self::NotProven,
-            RequestError::OperationInProgress { .. } => Self::OperationInProgress,
-            RequestError::BadConfig(_) => Self::BadConfig,
+        let text = error.to_string();
+        let own: fn(String) -> Error = match error {
+            RequestError::NoSuchModule(_) => Error::NoSuchModule,
+            RequestError::Held(_) => Error::Held,
+            RequestError::InUse(_) => Error::InUse,
+            RequestError::NotProven(_) => Error::NotProven,
+            RequestError::OperationInProgress { .. } => Error::OperationInProgress,
+            RequestError::BadConfig(_) => Error::BadConfig,
+            RequestError::InvalidArgs(_) => return Box::new(fdo::Error::InvalidArgs(text)),
+            RequestError::LimitsExceeded(_) => return Box::new(fdo::Error::LimitsExceeded(text)),
+            RequestError::Failed(_) => return Box::new(fdo::Error::Failed(text)),
         };
-        name(error.to_string())
+        Box::new(own(text))
     }
 }
 
@@ -44,7 +48,7 @@ impl From<Error> for BoxDBusError {
 
 /// A request that the reconciler refused, as the bus carries it.
 pub fn refused(error: RequestError) -> BoxDBusError {
-    Error::from(error).into()
+    error.into()
 }
 
 /// The reconciler no longer answers.

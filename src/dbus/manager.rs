@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{BoxDBusError, Connection, OwnedObjectPath, Variant, fdo, interface};
+use zbus::{BoxDBusError, Connection, OwnedFd, OwnedObjectPath, Variant, fdo, interface};
 
-use super::authorize::{Action, authorize};
+use super::authorize::{Action, authorize, caller};
 use super::callers::Callers;
 use super::error::{refused, stopping};
 use super::names::module_path;
 use super::object::Subject;
 use super::property::Property;
+use super::request::FdReply;
 use super::tables::{MANAGER, MODULE, PEER_CLIENT};
 use super::{Check, Request, RequestError};
-use crate::model::{ClientStatus, HistoryEntry, ModuleName, ModuleStatus, Status};
+use crate::model::{
+    Asker, ClientStatus, HistoryEntry, InvalidHold, ModuleName, ModuleStatus, Status,
+};
 
 /// How much history is kept and shown at most.
 const HISTORY: u32 = 256;
@@ -43,6 +47,23 @@ impl Manager {
         self.requests.send(request(reply)).await.map_err(|_| stopping())?;
         answer.await.map_err(|_| stopping())
     }
+
+    async fn descriptor(
+        &self,
+        request: impl FnOnce(FdReply) -> Request,
+    ) -> Result<OwnedFd, BoxDBusError> {
+        Ok(self.ask(request).await?.map_err(refused)?.into())
+    }
+}
+
+/// Whoever sets or lifts a named hold; the bus says who that is.
+fn named_asker(why: &str, (uid, pid): (u32, u32)) -> Result<Asker, InvalidHold> {
+    let who = if uid == 0 { "root".to_owned() } else { format!("uid {uid}") };
+    Asker::new(&who, why, (uid, pid))
+}
+
+fn invalid(error: InvalidHold) -> BoxDBusError {
+    refused(error.into())
 }
 
 #[interface(name = "org.peermemd1.Manager", introspection_docs = false)]
@@ -87,6 +108,76 @@ impl Manager {
         let _call = self.callers.enter(&header)?;
         authorize(Action::Reload, connection, &header).await?;
         self.ask(Request::Reload).await?.map_err(refused)
+    }
+
+    #[zbus(out_args("fd"))]
+    async fn inhibit(
+        &self,
+        what: &str,
+        who: &str,
+        why: &str,
+        mode: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> Result<OwnedFd, BoxDBusError> {
+        let _call = self.callers.enter(&header)?;
+        authorize(Action::Inhibit, connection, &header).await?;
+        let caller = caller(connection, &header).await;
+        let asked = what.parse().and_then(|what| Ok((what, Asker::new(who, why, caller)?)));
+        let (what, asker) = asked.map_err(invalid)?;
+        if mode != "block" {
+            return Err(invalid(InvalidHold::Mode(mode.escape_debug().take(80).collect())));
+        }
+        self.descriptor(|reply| Request::Inhibit(what, asker, reply)).await
+    }
+
+    async fn hold(
+        &self,
+        name: &str,
+        why: &str,
+        for_usec: u64,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> Result<(), BoxDBusError> {
+        let _call = self.callers.enter(&header)?;
+        authorize(Action::Hold, connection, &header).await?;
+        let caller = caller(connection, &header).await;
+        let asked = name.parse().and_then(|name| Ok((name, named_asker(why, caller)?)));
+        let (name, asker) = asked.map_err(invalid)?;
+        let length = (for_usec > 0).then(|| Duration::from_micros(for_usec));
+        let answer = self.ask(|reply| Request::Hold(name, asker, length, reply));
+        answer.await?.map_err(refused)
+    }
+
+    async fn unhold(
+        &self,
+        name: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> Result<(), BoxDBusError> {
+        let _call = self.callers.enter(&header)?;
+        authorize(Action::Unhold, connection, &header).await?;
+        let caller = caller(connection, &header).await;
+        let asked = name.parse().and_then(|name| Ok((name, named_asker("lifted", caller)?)));
+        let (name, asker) = asked.map_err(invalid)?;
+        self.ask(|reply| Request::Unhold(name, asker, reply)).await?.map_err(refused)
+    }
+
+    #[zbus(out_args("fd"))]
+    async fn stand_down(
+        &self,
+        what: &str,
+        who: &str,
+        why: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> Result<OwnedFd, BoxDBusError> {
+        let _call = self.callers.enter(&header)?;
+        authorize(Action::StandDown, connection, &header).await?;
+        let caller = caller(connection, &header).await;
+        let asked = what.parse().and_then(|scope| Ok((scope, Asker::new(who, why, caller)?)));
+        let (scope, asker) = asked.map_err(invalid)?;
+        self.descriptor(|reply| Request::StandDown(scope, asker, reply)).await
     }
 
     #[zbus(out_args("module"))]

@@ -29,6 +29,6 @@ pub use error::Error;
 pub use log_control::{InvalidLogLevel, LogControl, LogLevel};
 pub use names::{BUS_NAME, LOG_CONTROL_PATH, ROOT_PATH, client_path, module_path};
 pub use property::{Emission, Property};
-pub use request::{AttemptFinished, Request, RequestError};
+pub use request::{AttemptFinished, FdReply, Request, RequestError};
 pub use service::Service;
 pub use tables::{MANAGER, MODULE, PEER_CLIENT};

@@ -1,8 +1,14 @@
 //! What a caller may ask of the reconciler, and what it may be told.
 
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
 use tokio::sync::oneshot;
 
-use crate::model::{Check, HistoryEntry, Reason, State};
+use crate::model::{Asker, Check, HistoryEntry, HoldName, Reason, Scope, State, What};
+
+/// Where the answer to a request for a descriptor goes.
+pub type FdReply = oneshot::Sender<Result<OwnedFd, RequestError>>;
 
 /// A call that the reconciler answers. The caller has been authorized already.
 #[derive(Debug)]
@@ -17,6 +23,14 @@ pub enum Request {
     Reload(oneshot::Sender<Result<(), RequestError>>),
     /// The newest entries of the history, at most so many.
     History(usize, oneshot::Sender<Vec<HistoryEntry>>),
+    /// Hold until the descriptor is closed.
+    Inhibit(What, Asker, FdReply),
+    /// Hold under a name, for so long or until the machine is restarted.
+    Hold(HoldName, Asker, Option<Duration>, oneshot::Sender<Result<(), RequestError>>),
+    /// Lift a hold.
+    Unhold(HoldName, Asker, oneshot::Sender<Result<(), RequestError>>),
+    /// Take out what is not in use, then hold loading until the descriptor is closed.
+    StandDown(Scope, Asker, FdReply),
 }
 
 /// Why a request was refused. Each message stands alone: clients often show nothing else.
@@ -36,7 +50,7 @@ pub enum RequestError {
     NotProven(String),
     /// `org.peermemd1.Error.OperationInProgress`
     #[error(
-        "Loading {module} has been running for {seconds} s and cannot be interrupted; \
+        "The step on {module} has been running for {seconds} s and cannot be interrupted; \
          'peermemctl wait' waits for the outcome."
     )]
     OperationInProgress {
@@ -48,6 +62,21 @@ pub enum RequestError {
     /// `org.peermemd1.Error.BadConfig`
     #[error("The configuration was not taken over, the old one stays in force: {0}")]
     BadConfig(String),
+    /// `org.freedesktop.DBus.Error.InvalidArgs`
+    #[error("{0}")]
+    InvalidArgs(String),
+    /// `org.freedesktop.DBus.Error.LimitsExceeded`
+    #[error("{0}")]
+    LimitsExceeded(String),
+    /// `org.freedesktop.DBus.Error.Failed`
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<crate::model::InvalidHold> for RequestError {
+    fn from(error: crate::model::InvalidHold) -> Self {
+        Self::InvalidArgs(error.to_string())
+    }
 }
 
 /// One executed step, for the signal of that name.

@@ -25,20 +25,35 @@ impl Unused {
         desired: &Desired,
         observed: &Observed,
     ) -> Result<Self, InUse> {
+        Self::prove_once_gone(module, &BTreeSet::new(), desired, observed)
+    }
+
+    /// The same for the time when `gone` are gone, which are unused themselves: a proof for a
+    /// plan. It is made anew before the step, when they are.
+    pub fn prove_once_gone(
+        module: &ModuleName,
+        gone: &BTreeSet<ModuleName>,
+        desired: &Desired,
+        observed: &Observed,
+    ) -> Result<Self, InUse> {
         let by = |by: String| Err(InUse { by });
         let Some(loaded) = observed.loaded(module) else {
             return by("its state could not be read".to_owned());
         };
+        let holders = match &loaded.holders {
+            Fact::Known(holders) => holders,
+            Fact::Unknown(why) => return by(format!("its holders could not be read: {why}")),
+        };
+        let leaving = i32::try_from(holders.intersection(gone).count()).unwrap_or(i32::MAX);
         match &loaded.refcount {
-            Fact::Known(0) => {}
-            Fact::Known(1) => return by("1 reference is held on it".to_owned()),
-            Fact::Known(count) => return by(format!("{count} references are held on it")),
+            Fact::Known(count) if *count == leaving => {}
+            Fact::Known(count) => {
+                return by(references(count - leaving, module, desired, observed));
+            }
             Fact::Unknown(why) => return by(format!("its references could not be read: {why}")),
         }
-        match &loaded.holders {
-            Fact::Known(holders) if holders.is_empty() => {}
-            Fact::Known(holders) => return by(format!("{} depends on it", names(holders))),
-            Fact::Unknown(why) => return by(format!("its holders could not be read: {why}")),
+        if !holders.is_subset(gone) {
+            return by(format!("{} depends on it", names(holders.difference(gone))));
         }
         match job_may_be_starting(desired, observed) {
             Some(why) => by(why),
@@ -84,6 +99,30 @@ fn has_users(module: &ModuleName, observed: &Observed) -> bool {
     }
 }
 
-fn names(modules: &BTreeSet<ModuleName>) -> String {
-    modules.iter().map(ModuleName::as_str).collect::<Vec<_>>().join(", ")
+/// How many references, and as far as it is known, of whom.
+fn references(count: i32, module: &ModuleName, desired: &Desired, observed: &Observed) -> String {
+    let held = match count {
+        1 => "1 reference is held on it".to_owned(),
+        count => format!("{count} references are held on it"),
+    };
+    let holders = observed.loaded(module).and_then(|loaded| loaded.holders.known());
+    let regions = observed
+        .rdma
+        .peers
+        .client(&desired.client_name)
+        .filter(|_| *module == desired.client)
+        .and_then(crate::model::PeerClient::active_mrs);
+    let mut by = held;
+    if let Some(regions) = regions.filter(|&regions| regions > 0) {
+        by = format!("{by}; live memory regions: {regions}");
+    }
+    if let Some(holders) = holders.filter(|holders| !holders.is_empty()) {
+        by = format!("{by}; {} depends on it", names(holders));
+    }
+    by
+}
+
+/// Module names as a list in a sentence.
+pub(super) fn names<'a>(modules: impl IntoIterator<Item = &'a ModuleName>) -> String {
+    modules.into_iter().map(ModuleName::as_str).collect::<Vec<_>>().join(", ")
 }

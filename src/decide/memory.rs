@@ -9,7 +9,7 @@ use super::retry::{Failure, Retry};
 use super::step::Step;
 use super::{backoff, diagnose};
 use crate::model::{
-    Desired, Fact, Finding, Hold, ModuleName, Moment, Monotonic, Observed, Outcome, Pci,
+    Desired, Fact, Finding, Hold, ModuleName, Moment, Monotonic, Observed, Outcome, Pci, Scope,
     SeenHardware, State, SwapKind,
 };
 
@@ -38,6 +38,11 @@ pub struct Memory {
     pub swaps: BTreeMap<(SwapKind, String), Moment>,
     /// Holds that somebody asked for.
     pub holds: Vec<Hold>,
+    /// What somebody asked to be taken out, until it is.
+    pub stand_down: Option<Scope>,
+    /// Modules that were taken out for somebody and are put back when nobody holds any more, in
+    /// the order of their removal.
+    pub owed: Vec<ModuleName>,
     /// The one reload for a missing registration has been spent.
     pub reload_spent: bool,
     /// The predecessor that was removed to make room, until the client is live.
@@ -112,6 +117,8 @@ impl Memory {
             failures: BTreeMap::new(),
             swaps: BTreeMap::new(),
             holds: Vec::new(),
+            stand_down: None,
+            owed: Vec::new(),
             reload_spent: false,
             evicted: None,
             config_error: None,
@@ -140,6 +147,7 @@ impl Memory {
             happenings.extend(self.notice_module(module, desired, observed, (now, announced)));
         }
         self.touched.clear();
+        self.settle_debts(desired, observed);
         self.notice_hardware(observed);
         let current = Circumstances::of(desired, observed);
         self.failures.retain(|_, failure| failure.still_holds(&current));
@@ -285,7 +293,7 @@ impl Memory {
     ) {
         if *module == desired.client {
             self.vanished = Some(Vanished { at: now, expected: announced });
-        } else if desired.load_order.contains(module) {
+        } else if desired.load_order.contains(module) && !self.owed.contains(module) {
             self.taken_out.insert(module.clone(), now);
         }
     }
@@ -315,6 +323,9 @@ impl Memory {
     }
 
     fn removed(&mut self, unused: &Unused, desired: &Desired, now: Monotonic) {
+        if self.stand_down.is_some() {
+            return;
+        }
         if *unused.module() == desired.client {
             self.reload_spent = true;
             return;

@@ -23,6 +23,7 @@ pub mod preflight;
 pub mod project;
 pub mod retry;
 pub mod rules;
+pub mod stand_down;
 pub mod step;
 pub mod swaps;
 pub mod symbols;
@@ -73,7 +74,8 @@ impl Decision {
 pub fn decide(desired: &Desired, observed: &Observed, memory: &Memory, now: Monotonic) -> Decision {
     let ladder = Ladder::climb(desired, observed);
     let situation = Situation { desired, observed, memory, ladder: &ladder, now };
-    let standing = subject_to_holds(rules::judge(&situation), &situation);
+    let standing = stand_down::with_debts(rules::judge(&situation), &situation);
+    let standing = subject_to_holds(standing, &situation);
     let holds = memory.holds.iter().cloned().chain(swaps::holds(&situation)).collect();
     // The mode is asked last, so that observing says just what enforcing would.
     let may_act = desired.mode == Mode::Enforce
@@ -108,7 +110,9 @@ fn subject_to_holds(standing: Standing, s: &Situation) -> Standing {
     let asked_for = s.memory.holds.iter().find(|hold| forbids(hold.what)).map(|hold| {
         Finding::new(Reason::Held, format!("{} ({})", hold.name, hold.who), hold.why.clone())
     });
+    // Who asks for a removal may be the very one who swaps drivers.
     let automatic = swaps::active(s)
+        .filter(|_| s.memory.stand_down.is_none())
         .find(|(swap, _)| forbids(swap.what))
         .map(|(swap, _)| Finding::new(Reason::DriverSwap, &swap.name, swap.why.clone()));
     match asked_for.or(automatic) {

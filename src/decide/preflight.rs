@@ -23,10 +23,24 @@ impl ProvenToLoad {
         desired: &Desired,
         observed: &Observed,
     ) -> Result<Self, Finding> {
+        let proof = Self::prove_from_disk(module, desired, observed)?;
+        match stale_provider(module, desired, observed) {
+            Some(why) => Err(Finding::new(Reason::ProbeFailed, module, why)),
+            None => Ok(proof),
+        }
+    }
+
+    /// The same against the providers on disk: those that will be live once whoever asked for the
+    /// removal has swapped them.
+    pub fn prove_from_disk(
+        module: &ModuleName,
+        desired: &Desired,
+        observed: &Observed,
+    ) -> Result<Self, Finding> {
         if let Some(objection) = objections(module, desired, observed).into_iter().next() {
             return Err(objection.finding);
         }
-        match unknowns(module, desired, observed) {
+        match unknowns(module, observed) {
             Some(why) => Err(Finding::new(Reason::ProbeFailed, module, why)),
             None => Ok(Self { module: module.clone() }),
         }
@@ -191,7 +205,7 @@ pub fn same_build(loaded: Option<&str>, on_disk: Option<&str>) -> Option<bool> {
 }
 
 /// What a proof would need and could not be read.
-fn unknowns(module: &ModuleName, desired: &Desired, observed: &Observed) -> Option<String> {
+fn unknowns(module: &ModuleName, observed: &Observed) -> Option<String> {
     let files = match &observed.files {
         Fact::Known(files) => files,
         Fact::Unknown(why) => return Some(why.clone()),
@@ -206,7 +220,12 @@ fn unknowns(module: &ModuleName, desired: &Desired, observed: &Observed) -> Opti
     if file.signer.is_none() && observed.kernel.signatures_enforced.is_none() {
         return Some("whether the kernel enforces signatures could not be read".to_owned());
     }
-    let provider = files.exporter.as_ref()?;
+    None
+}
+
+/// A loaded module that the client would be linked to and that is not the one on disk.
+fn stale_provider(module: &ModuleName, desired: &Desired, observed: &Observed) -> Option<String> {
+    let provider = observed.files.known()?.exporter.as_ref()?;
     let stale = desired
         .load_order
         .iter()

@@ -8,7 +8,7 @@ use super::ladder::Ladder;
 use super::memory::Memory;
 use super::preflight::ProvenToLoad;
 use super::step::Step;
-use super::{chain, preflight, swaps, transition};
+use super::{chain, preflight, stand_down, swaps, transition};
 use crate::model::{
     Desired, Fact, Finding, InitState, LegacyPolicy, ModuleName, Monotonic, Observed,
     OnExternalUnload, Reason, State, Transport,
@@ -62,6 +62,7 @@ use State::{Blocked, Converging, Degraded, NotApplicable, Ready, Waiting};
 /// not the client is registered; what stands below it is only asked while it is not.
 pub const RULES: &[Rule] = &[
     Rule { name: "configuration-not-understood", states: &[Blocked], applies: config_invalid },
+    Rule { name: "standing-down", states: &[Converging], applies: stand_down::standing },
     Rule { name: "not-wanted", states: &[NotApplicable], applies: transport_off },
     Rule { name: "transport-not-provable", states: &[Blocked], applies: dmabuf },
     Rule { name: "not-readable", states: &[Waiting], applies: unreadable },

@@ -221,6 +221,11 @@ impl Desired {
         self.load_order.iter().filter(|module| **module != self.client)
     }
 
+    /// The members of the chain that drive GPUs.
+    pub fn gpu_drivers(&self) -> impl Iterator<Item = &ModuleName> {
+        self.load_order.iter().filter(|module| self.role(module) == Some(Role::GpuDriver))
+    }
+
     /// Every module of the configured set: the chain in order, then the predecessors.
     pub fn modules(&self) -> impl Iterator<Item = &ModuleName> {
         self.load_order.iter().chain(&self.legacy)

@@ -2,7 +2,7 @@
 
 use crate::decide::memory::{Bringer, Happening};
 use crate::decide::step::Step;
-use crate::model::{Finding, HistoryEntry, Moment, Outcome, Reason, State, Status};
+use crate::model::{Finding, HistoryEntry, Hold, Moment, Outcome, Reason, State, Status};
 use crate::systemd::message;
 
 /// Builds the entries and logs them. Remembers what it said, so that a repetition is quiet.
@@ -104,6 +104,22 @@ impl Chronicle {
         let ours =
             kind == "hold" || matches!(happening, Happening::Appeared(_, Bringer::StepFor(_)));
         Some(self.entry(Event { kind, subject, result, reason: "", errno: 0, ours, text }, now))
+    }
+
+    /// A hold that somebody asked for began or ended.
+    pub(super) fn asked_for(&self, hold: &Hold, on: bool, now: Moment) -> HistoryEntry {
+        let Hold { name, who, why, what, .. } = hold;
+        let (result, text) = match on {
+            true => ("on", format!("{who} holds {what} ({name}): {why}.")),
+            false if hold.is_over(now.real) => {
+                ("off", format!("The hold of {who} ({name}) is over: its time has passed."))
+            }
+            false => ("off", format!("{who} no longer holds ({name}).")),
+        };
+        tracing::info!(MESSAGE_ID = message::HELD, "{text}");
+        let (kind, subject) = ("hold", name.as_str());
+        let event = Event { kind, subject, result, reason: "", errno: 0, ours: false, text };
+        HistoryEntry { actor: who.clone(), ..self.entry(event, now) }
     }
 
     /// A finished step.

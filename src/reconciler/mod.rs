@@ -5,6 +5,7 @@
 //! calls a load stuck when it is.
 
 mod chronicle;
+mod holding;
 mod requests;
 
 use std::rc::Rc;
@@ -19,13 +20,15 @@ use crate::decide::memory::Memory;
 use crate::decide::project::{self, Ledger};
 use crate::decide::step::Step;
 use crate::decide::{Decision, backoff, decide};
+use crate::holds::HoldStore;
 use crate::host::{Attempt, Change, Host};
 use crate::model::{
-    Desired, Finding, ModuleName, Monotonic, Observed, Outcome, Reason, SeenHardware, Status,
+    Desired, Finding, ModuleName, Moment, Observed, Outcome, Reason, SeenHardware, Status,
 };
 use crate::record::{HardwareFile, History, StateFile};
 use crate::systemd::{Notifier, Watchdog};
 use chronicle::Chronicle;
+use holding::StandDowns;
 use requests::Waiting;
 
 /// Looks that follow each other no closer than this, so that a storm of events is one look.
@@ -66,6 +69,8 @@ pub struct Doors {
     pub watchdog: Watchdog,
     /// What happened, kept across reboots.
     pub history: History,
+    /// Who asked not to act.
+    pub holds: HoldStore,
     /// The snapshot as a file, for whoever has no bus.
     pub state_file: StateFile,
     /// The hardware that was seen in this boot.
@@ -83,6 +88,7 @@ pub struct Reconciler<H> {
     chronicle: Chronicle,
     doors: Doors,
     waiting: Waiting,
+    stand_downs: StandDowns,
     running: Option<Running>,
     seen: Option<(Observed, Decision)>,
     /// Another look is due at this time.
@@ -97,16 +103,17 @@ pub struct Reconciler<H> {
 /// A step in progress.
 struct Running {
     step: Step,
+    /// How it is told while it runs.
+    activity: Finding,
     attempt: Attempt,
     since: Instant,
-    /// How it is told.
-    activity: Finding,
     stuck: bool,
 }
 
 /// What woke the loop.
 enum Wake {
     Changed(Change),
+    HoldsChanged,
     StepEnded(Outcome),
     Asked(Option<Request>),
     Due,
@@ -140,6 +147,7 @@ impl<H: Host> Reconciler<H> {
             chronicle: Chronicle::default(),
             doors,
             waiting: Waiting::default(),
+            stand_downs: StandDowns::default(),
             running: None,
             seen: None,
             look_at: Some(Instant::now()),
@@ -154,6 +162,7 @@ impl<H: Host> Reconciler<H> {
     /// Runs until `stop` is ready. `reload` says when the configuration is to be read again.
     pub async fn run(&mut self, stop: impl Future<Output = ()>, mut reload: mpsc::Receiver<()>) {
         tokio::pin!(stop);
+        self.resume_holds(self.host.now());
         loop {
             if self.look_at.is_some_and(|at| at <= Instant::now()) {
                 self.look().await;
@@ -161,6 +170,7 @@ impl<H: Host> Reconciler<H> {
             let wake = self.sleep(stop.as_mut(), &mut reload).await;
             match wake {
                 Wake::Changed(change) => self.changed(&change),
+                Wake::HoldsChanged => self.holds_changed(),
                 Wake::StepEnded(outcome) => self.step_ended(outcome).await,
                 Wake::Asked(Some(request)) => self.asked(request).await,
                 Wake::Asked(None) | Wake::Stop => break,
@@ -192,12 +202,13 @@ impl<H: Host> Reconciler<H> {
         reload: &mut mpsc::Receiver<()>,
     ) -> Wake {
         let (overdue, ping_at, look_at) = (self.next_overdue(), self.ping_at, self.look_at);
-        let Self { host, doors, running, .. } = self;
+        let Self { host, doors: Doors { requests, holds, .. }, running, .. } = self;
         tokio::select! {
             () = stop => Wake::Stop,
             Some(()) = reload.recv() => Wake::Reload,
             outcome = ended(running) => Wake::StepEnded(outcome),
-            request = doors.requests.recv() => Wake::Asked(request),
+            request = requests.recv() => Wake::Asked(request),
+            () = holds.changed() => Wake::HoldsChanged,
             change = host.changed() => Wake::Changed(change),
             () = at(look_at) => Wake::Due,
             () = at(overdue) => Wake::Overdue,
@@ -246,8 +257,9 @@ impl<H: Host> Reconciler<H> {
         let now = self.host.now();
         self.last_look = Instant::now();
         self.ledger.last_check = now.real;
+        self.take_in_holds(now);
         let fresh = decide(&self.desired, &observed, &self.memory, now.monotonic);
-        self.look_at = Some(self.next_look(&fresh, now.monotonic));
+        self.look_at = Some(self.next_look(&fresh, now));
         let Some((_, before)) = self.seen.take() else { return };
         self.seen = Some((observed, Decision { plan: before.plan, ..fresh }));
         self.publish();
@@ -259,6 +271,7 @@ impl<H: Host> Reconciler<H> {
         self.last_look = Instant::now();
         self.ledger.last_check = now.real;
         self.chronicle.boot(&observed.kernel.boot_id);
+        self.take_in_holds(now);
         let seen = self.memory.hardware;
         for happening in self.memory.notice(&self.desired, &observed, now) {
             if let Some(entry) = self.chronicle.happening(&happening, now) {
@@ -268,9 +281,10 @@ impl<H: Host> Reconciler<H> {
         if self.memory.hardware != seen {
             self.doors.hardware.write(self.memory.hardware);
         }
+        self.advance_stand_downs(&observed, now);
         let decision = decide(&self.desired, &observed, &self.memory, now.monotonic);
         self.memory.standing = Some((decision.state, decision.finding.clone()));
-        self.look_at = Some(self.next_look(&decision, now.monotonic));
+        self.look_at = Some(self.next_look(&decision, now));
         let step = decision.next_step().cloned();
         self.seen = Some((observed, decision));
         match step {
@@ -332,23 +346,32 @@ impl<H: Host> Reconciler<H> {
     }
 
     /// When to look again without an event: the decision's own time, or the next resync.
-    fn next_look(&mut self, decision: &Decision, now: Monotonic) -> Instant {
+    fn next_look(&mut self, decision: &Decision, now: Moment) -> Instant {
         self.jitter = backoff::next_jitter(self.jitter);
         let resync = self.desired.timing.resync;
         let resync = resync.saturating_sub(backoff::jittered(resync / 8, self.jitter));
-        let wait = decision.wake.map_or(resync, |wake| wake.since(now).min(resync));
-        Instant::now() + wait
+        let due = decision.wake.map(|wake| wake.since(now.monotonic));
+        let wait = due.into_iter().chain(self.next_expiry(now)).chain([resync]).min();
+        Instant::now() + wait.unwrap_or(resync)
     }
 
     /// The next time at which waiting for the running step has to be told.
     fn next_overdue(&self) -> Option<Instant> {
-        let running = self.running.as_ref()?;
-        let stuck = (!running.stuck).then(|| running.since + self.desired.timing.load_stuck);
-        stuck.into_iter().chain(self.waiting.deadline()).min()
+        let limit = self.desired.timing.load_stuck;
+        let running = self.running.as_ref();
+        let stuck = running.filter(|it| !it.stuck).map(|it| it.since + limit);
+        let callers = running.and_then(|_| self.waiting.deadline());
+        stuck.into_iter().chain(callers).chain(self.stand_downs.deadline()).min()
     }
 
     fn overdue(&mut self) {
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = &mut self.running else {
+            let load = self.seen.as_ref().and_then(|(observed, _)| observed.load.as_ref());
+            let (module, age) =
+                load.map_or(("", Duration::ZERO), |it| (it.module.as_str(), it.age));
+            self.stand_downs.give_up(module, age);
+            return;
+        };
         let (module, age) = (running.step.module().clone(), running.since.elapsed());
         let limit = self.desired.timing.load_stuck;
         if !running.stuck && age >= limit {
@@ -357,6 +380,7 @@ impl<H: Host> Reconciler<H> {
             self.stuck(&step, limit);
         }
         self.waiting.give_up(&module, age);
+        self.stand_downs.give_up(module.as_str(), age);
     }
 
     fn stuck(&mut self, step: &Step, limit: Duration) {

@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::model::{ModuleName, State};
 
 /// Bus clients give up after 25 s; they are told before.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 type Reply = oneshot::Sender<Result<State, RequestError>>;
 
@@ -80,6 +80,14 @@ impl<H: Host> Reconciler<H> {
             Request::History(max, reply) => {
                 let _ = reply.send(self.doors.history.newest(max));
             }
+            Request::Inhibit(what, asker, reply) => self.inhibit(what, asker, reply),
+            Request::Hold(name, asker, length, reply) => {
+                let _ = reply.send(self.hold(name, asker, length));
+            }
+            Request::Unhold(name, asker, reply) => {
+                let _ = reply.send(self.unhold(&name, &asker));
+            }
+            Request::StandDown(scope, asker, reply) => self.stand_down(scope, asker, reply),
         }
     }
 

@@ -2,6 +2,7 @@
 //! modprobe.d directories. What reads it is the real libkmod.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,10 @@ impl Fixture {
 
     pub fn request(&self) -> InspectRequest {
         let desired = Desired::default();
-        InspectRequest { tree: self.tree(), ..InspectRequest::of_running_kernel(&desired) }
+        InspectRequest {
+            tree: self.tree(),
+            ..InspectRequest::of_running_kernel(&desired, &BTreeSet::new())
+        }
     }
 
     pub fn inspect(&self) -> Files {

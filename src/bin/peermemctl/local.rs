@@ -1,5 +1,6 @@
 //! What this program finds out without the daemon: the node, and the configuration files.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use peermemd::config::{self, ConfigError, Loaded, Sources};
@@ -127,8 +128,8 @@ impl Loader for OnlyLooking {
         Self::refuse()
     }
 
-    async fn inspect(&mut self, desired: &Desired) -> Fact<Files> {
-        inspect(&InspectRequest::of_running_kernel(desired), &mut |_| {}).into()
+    async fn inspect(&mut self, desired: &Desired, beside: &BTreeSet<ModuleName>) -> Fact<Files> {
+        inspect(&InspectRequest::of_running_kernel(desired, beside), &mut |_| {}).into()
     }
 
     fn running(&self) -> Option<RunningLoad> {

@@ -27,6 +27,15 @@ pub trait Manager {
     fn reload(&self) -> zbus::Result<()>;
     /// The object of a module of the configured set.
     fn get_module(&self, name: &str) -> zbus::Result<zbus::OwnedObjectPath>;
+    /// Holds until the last copy of the descriptor is closed.
+    fn inhibit(&self, what: &str, who: &str, why: &str, mode: &str) -> zbus::Result<zbus::OwnedFd>;
+    /// Holds under a name, for so many µs; 0 until the machine is restarted.
+    fn hold(&self, name: &str, why: &str, for_usec: u64) -> zbus::Result<()>;
+    /// Lifts a named hold.
+    fn unhold(&self, name: &str) -> zbus::Result<()>;
+    /// Takes out `client` or `gpu` if nobody uses it; nothing is loaded until the last copy of
+    /// the descriptor is closed.
+    fn stand_down(&self, what: &str, who: &str, why: &str) -> zbus::Result<zbus::OwnedFd>;
     /// The newest entries first; 0 asks for all that are kept.
     fn get_history(&self, max: u32) -> zbus::Result<Vec<HashMap<String, OwnedVariant>>>;
 

@@ -2,11 +2,12 @@
 //! process of its own, but whenever the index of the module tree or modprobe's configuration
 //! changed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Desired, Fact, Files};
+use crate::model::{Desired, Fact, Files, LoadedModule, ModuleName};
 
 use super::Loader;
 use super::file;
@@ -24,13 +25,21 @@ const MODPROBE_DIRECTORIES: [&str; 5] = [
 /// Indexes that depmod replaces when it has something new.
 const INDEXES: [&str; 2] = ["modules.dep.bin", "modules.symbols.bin"];
 
+/// Modules beside the configured set whose files are looked at; more than a machine has.
+const MOST_BESIDE: usize = 256;
+
 /// What was found at the last inspection, and what it was about.
 #[derive(Debug, Default)]
-pub(super) struct FilesCache(Option<Kept>);
+pub(super) struct FilesCache {
+    kept: Option<Kept>,
+    /// Only grows: what was taken out is still asked about.
+    beside: BTreeSet<ModuleName>,
+}
 
 #[derive(Debug)]
 struct Kept {
     desired: Desired,
+    beside: BTreeSet<ModuleName>,
     stamp: Stamp,
     files: Files,
 }
@@ -42,7 +51,21 @@ type Stamp = Vec<(PathBuf, u64, i64, i64, u64)>;
 impl FilesCache {
     /// Something may have changed that no stamp shows.
     pub(super) fn forget(&mut self) {
-        self.0 = None;
+        self.kept = None;
+    }
+
+    /// Adds to what is asked about whatever was seen beside the configured set.
+    pub(super) fn know(
+        &mut self,
+        desired: &Desired,
+        modules: &Fact<BTreeMap<ModuleName, LoadedModule>>,
+    ) {
+        let seen = modules.known().into_iter().flat_map(BTreeMap::keys);
+        let beside = seen.filter(|name| desired.role(name).is_none());
+        let room = MOST_BESIDE.saturating_sub(self.beside.len());
+        let new: Vec<_> =
+            beside.filter(|name| !self.beside.contains(*name)).take(room).cloned().collect();
+        self.beside.extend(new);
     }
 
     /// What loads would take now.
@@ -54,15 +77,17 @@ impl FilesCache {
         loader: &mut impl Loader,
     ) -> Fact<Files> {
         let stamp = stamp(root, release);
-        if let Some(kept) = &self.0
+        if let Some(kept) = &self.kept
             && kept.stamp == stamp
             && kept.desired == *desired
+            && kept.beside == self.beside
         {
             return Fact::Known(kept.files.clone());
         }
-        let files = loader.inspect(desired).await;
-        self.0 = files.known().map(|files| Kept {
+        let files = loader.inspect(desired, &self.beside).await;
+        self.kept = files.known().map(|files| Kept {
             desired: desired.clone(),
+            beside: self.beside.clone(),
             stamp,
             files: files.clone(),
         });

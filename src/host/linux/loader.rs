@@ -1,5 +1,7 @@
 //! The seam between this host, which sees and waits, and the worker, which acts.
 
+use std::collections::BTreeSet;
+
 use super::inspect::InspectRequest;
 use super::worker::Worker;
 use crate::host::Attempt;
@@ -15,7 +17,7 @@ pub trait Loader {
     fn remove(&mut self, module: &ModuleName) -> Attempt;
 
     /// What loads of the configured set would take.
-    async fn inspect(&mut self, desired: &Desired) -> Fact<Files>;
+    async fn inspect(&mut self, desired: &Desired, beside: &BTreeSet<ModuleName>) -> Fact<Files>;
 
     /// The load that runs, of this daemon or of an earlier one.
     fn running(&self) -> Option<RunningLoad>;
@@ -36,8 +38,8 @@ impl Loader for Worker {
         Self::remove(self, module)
     }
 
-    async fn inspect(&mut self, desired: &Desired) -> Fact<Files> {
-        Self::inspect(self, &InspectRequest::of_running_kernel(desired)).await
+    async fn inspect(&mut self, desired: &Desired, beside: &BTreeSet<ModuleName>) -> Fact<Files> {
+        Self::inspect(self, &InspectRequest::of_running_kernel(desired, beside)).await
     }
 
     fn running(&self) -> Option<RunningLoad> {

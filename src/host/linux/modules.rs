@@ -9,10 +9,15 @@ use crate::model::{Fact, InitState, LoadedModule, ModuleName};
 
 use super::file::{self, ATTRIBUTE, LIST};
 
-/// Reads the watched modules. One that is missing in a known map is not loaded.
+/// What depends on the GPU driver is followed over so many modules; a real one has a handful.
+const MOST_HOLDERS: usize = 256;
+
+/// Reads the watched modules and whatever depends on `drivers`, however indirectly. One that is
+/// missing in a known map is not loaded.
 pub(super) fn read<'a>(
     root: &Path,
     watched: impl Iterator<Item = &'a ModuleName>,
+    drivers: &[&ModuleName],
 ) -> Fact<BTreeMap<ModuleName, LoadedModule>> {
     let sysfs = root.join("sys/module");
     let listed = file::text(&root.join("proc/modules"), LIST);
@@ -29,7 +34,20 @@ pub(super) fn read<'a>(
         let listed = listed.get(name.as_str()).copied();
         Some((name.clone(), one(&sysfs.join(name.as_str()), listed)?))
     };
-    Fact::Known(watched.filter_map(module).collect())
+    let mut modules: BTreeMap<_, _> = watched.filter_map(module).collect();
+    let mut open: Vec<ModuleName> = drivers.iter().copied().cloned().collect();
+    let mut followed = BTreeSet::new();
+    while let Some(name) = open.pop().filter(|_| followed.len() < MOST_HOLDERS) {
+        if !followed.insert(name.clone()) {
+            continue;
+        }
+        if !modules.contains_key(&name) {
+            modules.extend(module(&name));
+        }
+        let holders = modules.get(&name).and_then(|loaded| loaded.holders.known());
+        open.extend(holders.into_iter().flatten().cloned());
+    }
+    Fact::Known(modules)
 }
 
 /// The state of one module, without the rest. Absent where there is no sign of it.

@@ -22,7 +22,7 @@ impl Tree {
 
     fn read(&self, name: &str) -> Option<LoadedModule> {
         let name = ModuleName::new(name).unwrap();
-        let modules = read(self.0.path(), std::iter::once(&name));
+        let modules = read(self.0.path(), std::iter::once(&name), &[]);
         modules.known().unwrap().get(&name).cloned()
     }
 }
@@ -88,7 +88,7 @@ fn damaged_attributes_are_unknown_and_say_where() {
 fn without_sysfs_nothing_is_said_to_be_absent() {
     let root = tempfile::tempdir().unwrap();
     let name = ModuleName::new("nvidia").unwrap();
-    assert!(read(root.path(), std::iter::once(&name)).known().is_none());
+    assert!(read(root.path(), std::iter::once(&name), &[]).known().is_none());
 }
 
 proptest! {
@@ -100,4 +100,28 @@ proptest! {
         parse_build_id(&note);
         states(&list);
     }
+}
+
+#[test]
+fn whatever_depends_on_the_gpu_driver_is_followed_to_the_end() {
+    let root = tempfile::tempdir().unwrap();
+    let module = |name: &str, holders: &[&str]| {
+        let directory = root.path().join("sys/module").join(name);
+        std::fs::create_dir_all(directory.join("holders")).unwrap();
+        std::fs::write(directory.join("initstate"), "live\n").unwrap();
+        std::fs::write(directory.join("refcnt"), format!("{}\n", holders.len())).unwrap();
+        for holder in holders {
+            std::fs::write(directory.join("holders").join(holder), "").unwrap();
+        }
+    };
+    module("nvidia", &["nvidia_modeset", "nvidia_uvm"]);
+    module("nvidia_modeset", &["nvidia_drm"]);
+    module("nvidia_drm", &["nvidia"]);
+    module("nvidia_uvm", &["gone_by_now"]);
+    module("ext4", &[]);
+    let name = |text: &str| ModuleName::new(text).unwrap();
+    let (nvidia, peermem) = (name("nvidia"), name("nvidia_peermem"));
+    let modules = read(root.path(), [&nvidia, &peermem].into_iter(), &[&nvidia]);
+    let found: Vec<_> = modules.known().unwrap().keys().map(ModuleName::as_str).collect();
+    assert_eq!(found, ["nvidia", "nvidia_drm", "nvidia_modeset", "nvidia_uvm"]);
 }

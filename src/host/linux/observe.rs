@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::model::{
-    Desired, Fact, Files, GpuDriver, InitState, LoadedModule, ModuleName, Observed, Rdma, Role,
+    Desired, Fact, Files, GpuDriver, InitState, LoadedModule, ModuleName, Observed, Rdma,
 };
 
 use super::swaps::{self, SHUTDOWN};
@@ -18,8 +18,10 @@ impl<L: Loader> LinuxHost<L> {
         // What was announced until now is in this look, so it comes first.
         self.catch_up(desired);
         let kernel = kernel::read(&self.root);
+        let drivers: Vec<_> = desired.gpu_drivers().collect();
+        let modules = modules::read(&self.root, desired.watched_modules(), &drivers);
+        self.files.know(desired, &modules);
         let files = self.files.look(&self.root, &kernel.release, desired, &mut self.loader).await;
-        let modules = modules::read(&self.root, desired.watched_modules());
         let around = rdma::Surroundings { desired, modules: &modules, files: &files };
         let rdma = self.rdma.look(&self.root, around).await;
         let gpu = self.gpu_driver(desired, &files).await;
@@ -56,7 +58,7 @@ impl<L: Loader> LinuxHost<L> {
         if !told.version.is_empty() {
             return told;
         }
-        let driver = desired.modules().find(|name| desired.role(name) == Some(Role::GpuDriver));
+        let driver = desired.gpu_drivers().next();
         let file = driver.and_then(|name| files.known()?.modules.get(name));
         let version = file.and_then(|file| file.version.clone()).unwrap_or_default();
         GpuDriver { version, ..told }

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +24,7 @@ impl Loader for FakeLoader {
         Box::pin(async { Outcome::success() })
     }
 
-    async fn inspect(&mut self, _desired: &Desired) -> Fact<Files> {
+    async fn inspect(&mut self, _: &Desired, _: &BTreeSet<ModuleName>) -> Fact<Files> {
         self.inspections += 1;
         Fact::Known(Files::default())
     }

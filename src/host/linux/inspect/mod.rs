@@ -27,7 +27,7 @@ use sources::Sources;
 pub struct InspectRequest {
     /// Which kernel's modules, and which configuration.
     pub tree: ModuleTree,
-    /// The configured set.
+    /// The configured set, and what else is asked about.
     pub modules: Vec<ModuleName>,
     /// Those of them that register as peer memory clients: the client and its predecessors.
     pub clients: Vec<ModuleName>,
@@ -36,11 +36,11 @@ pub struct InspectRequest {
 }
 
 impl InspectRequest {
-    /// The modules of the running kernel.
-    pub fn of_running_kernel(desired: &Desired) -> Self {
+    /// The modules of the running kernel: the configured set and those `beside` it.
+    pub fn of_running_kernel(desired: &Desired, beside: &BTreeSet<ModuleName>) -> Self {
         Self {
             tree: ModuleTree::default(),
-            modules: desired.modules().cloned().collect(),
+            modules: desired.modules().chain(beside).cloned().collect(),
             clients: [&desired.client].into_iter().chain(&desired.legacy).cloned().collect(),
             register_symbol: desired.register_symbol.clone(),
         }
@@ -50,7 +50,7 @@ impl InspectRequest {
     /// configuration is still the host's: modprobe.d of another root is nobody's business here.
     pub fn of_directory(desired: &Desired, directory: PathBuf) -> Self {
         let tree = ModuleTree { directory: Some(directory), config: None };
-        Self { tree, ..Self::of_running_kernel(desired) }
+        Self { tree, ..Self::of_running_kernel(desired, &BTreeSet::new()) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! One look at the node, as the daemon would get it from a real one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,10 +59,19 @@ impl Node {
     }
 
     fn observe_modules(&self, desired: &Desired) -> BTreeMap<ModuleName, LoadedModule> {
-        let watched = desired.watched_modules();
-        watched
+        let mut seen: BTreeSet<_> = desired.watched_modules().cloned().collect();
+        let mut open: Vec<_> = desired.gpu_drivers().cloned().collect();
+        let mut followed = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if followed.insert(name.clone()) {
+                open.extend(self.holders(&name));
+            }
+        }
+        seen.extend(followed);
+        seen.into_iter()
             .filter_map(|name| {
-                Some((name.clone(), self.observe_module(name, self.loaded.get(name)?)))
+                let module = self.observe_module(&name, self.loaded.get(&name)?);
+                Some((name, module))
             })
             .collect()
     }
@@ -82,7 +91,9 @@ impl Node {
     }
 
     fn observe_files(&self, desired: &Desired) -> Files {
-        let found = desired.modules();
+        // Whatever there is beside the configured set may be asked about.
+        let found =
+            desired.modules().chain(self.tree.keys().filter(|name| desired.role(name).is_none()));
         let exports = |entry: &ModuleEntry| {
             is_on_disk(entry) && exported(entry, &desired.register_symbol).is_some()
         };
