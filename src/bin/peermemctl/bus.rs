@@ -39,9 +39,19 @@ impl fmt::Display for Bus {
 }
 
 impl Bus {
+    /// Whether the daemon of this machine is there, if it is anywhere.
+    pub fn is_system(&self) -> bool {
+        self.0.is_system()
+    }
+
     /// Connects.
     pub async fn connect(&self) -> Result<Connection, Failure> {
-        let builder = self.0.builder().method_timeout(PATIENCE);
+        self.connect_within(PATIENCE).await
+    }
+
+    /// The same, to wait so long for answers.
+    pub async fn connect_within(&self, patience: Duration) -> Result<Connection, Failure> {
+        let builder = self.0.builder().method_timeout(patience);
         builder.build().await.map_err(|error| self.unreachable(&error))
     }
 

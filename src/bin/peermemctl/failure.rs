@@ -32,6 +32,11 @@ impl Failure {
         Self { code, ..self }
     }
 
+    /// The same failure with another next step.
+    pub fn with_next(self, next: impl Into<String>) -> Self {
+        Self { next: next.into(), ..self }
+    }
+
     /// What to exit with.
     pub fn code(&self) -> u8 {
         self.code

@@ -6,10 +6,12 @@
 mod args;
 mod bundle;
 mod bus;
+mod command;
 mod document;
 mod exit;
 mod failure;
 mod local;
+mod offline;
 mod output;
 mod page;
 mod redact;
@@ -18,6 +20,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod users;
 mod verb;
 mod view;
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::time::Duration;
 
 use peermemd::dbus::client::{self, Snapshot};
 use peermemd::model::{Check, Desired, ModuleName};
@@ -77,7 +78,15 @@ impl Session {
 
     /// Connects, and makes sure that the daemon is there before something is asked of it.
     pub async fn daemon(&self) -> Result<Connection, Failure> {
-        let connection = self.connect().await?;
+        self.present(self.connect().await?).await
+    }
+
+    /// The same, to wait so long for answers.
+    pub async fn daemon_within(&self, patience: Duration) -> Result<Connection, Failure> {
+        self.present(self.options.bus.connect_within(patience).await?).await
+    }
+
+    async fn present(&self, connection: Connection) -> Result<Connection, Failure> {
         match client::has_owner(&connection, client::BUS_NAME).await {
             Ok(true) => Ok(connection),
             Ok(false) => Err(self.options.bus.absent(&connection).await),

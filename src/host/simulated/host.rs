@@ -17,8 +17,9 @@ fn uptime() -> Monotonic {
     Monotonic(1) + now.unwrap_or_default()
 }
 
-/// A simulated node behind the seam to the operating system.
-#[derive(Debug)]
+/// A simulated node behind the seam to the operating system. A clone is the same node: it
+/// outlives one daemon and meets the next.
+#[derive(Clone, Debug)]
 pub struct SimulatedHost {
     clocked: Arc<Clocked>,
     start: Moment,

@@ -6,6 +6,8 @@ mod config;
 mod consumers;
 mod doctor;
 mod history;
+mod hold;
+mod inhibit;
 mod list;
 mod log_level;
 mod monitor;
@@ -14,7 +16,9 @@ mod reconcile;
 mod reload;
 mod reset_failed;
 mod show;
+mod stand_down;
 mod status;
+mod unhold;
 mod wait;
 
 use crate::failure::Failure;
@@ -61,6 +65,14 @@ verbs! {
     History = history;
     /// Forget remembered failures and try at once
     Reconcile = reconcile;
+    /// Run a command, and let nothing be loaded or removed meanwhile
+    Inhibit = inhibit;
+    /// Let nothing be loaded or removed until that is lifted
+    Hold = hold;
+    /// Lift a hold
+    Unhold = unhold;
+    /// Take the client out, run a command, and put everything back
+    StandDown = stand_down;
     /// Forget remembered failures
     ResetFailed = reset_failed;
     /// Make the daemon read its configuration again

@@ -1,0 +1,56 @@
+//! Setting and lifting holds where there is no daemon to ask.
+
+use std::path::{Path, PathBuf};
+
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::geteuid;
+use peermemd::holds::{DIRECTORY, HoldError};
+use peermemd::model::{Moment, Monotonic};
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// `RuntimeDirectory=` of the unit.
+const RUNTIME_DIR: &str = "/run/peermemd";
+
+/// Where the daemon looks for holds; `absent` where that is not known, since another bus belongs
+/// to another daemon.
+pub fn directory(
+    session: &Session,
+    named: Option<&Path>,
+    absent: Failure,
+) -> Result<PathBuf, Failure> {
+    match named {
+        Some(directory) => Ok(directory.join(DIRECTORY)),
+        None if session.options.bus.is_system() => Ok(Path::new(RUNTIME_DIR).join(DIRECTORY)),
+        None => Err(absent),
+    }
+}
+
+/// Why a file could not be written or removed.
+pub fn failed(doing: &str, error: &HoldError) -> Failure {
+    let next = if geteuid().is_root() { "" } else { "Run the same command with sudo." };
+    Failure::new(format!("Could not {doing}"), clause(error), next)
+}
+
+/// A message without its full stop, which [`Failure`] gives it.
+pub fn clause(error: &dyn std::error::Error) -> String {
+    error.to_string().trim_end_matches('.').to_owned()
+}
+
+/// Whoever runs this.
+pub fn uid() -> u32 {
+    geteuid().as_raw()
+}
+
+/// The present on both clocks.
+pub fn now() -> Moment {
+    let micros = |clock| {
+        let time = clock_gettime(clock).map(std::time::Duration::from).unwrap_or_default();
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+    };
+    Moment {
+        real: micros(ClockId::CLOCK_REALTIME),
+        monotonic: Monotonic(micros(ClockId::CLOCK_MONOTONIC)),
+    }
+}
