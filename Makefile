@@ -69,3 +69,4 @@ install-files:
 	$(call install_all,$(DBUSDIR)/system.d,$(wildcard packaging/dbus/*.conf))
 	$(call install_all,$(DBUSDIR)/interfaces,$(wildcard packaging/dbus/interfaces/*.xml))
 	$(call install_all,$(DOCDIR),$(wildcard README.md docs/*.md))
+	$(call install_all,$(DOCDIR)/examples,$(wildcard packaging/examples/*))

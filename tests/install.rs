@@ -10,7 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// Where each kind of file of the tree goes.
-const PLACES: [(&str, &str, &str); 7] = [
+const PLACES: [(&str, &str, &str); 9] = [
     ("systemd", "service", "usr/lib/systemd/system"),
     ("systemd", "target", "usr/lib/systemd/system"),
     ("systemd", "preset", "usr/lib/systemd/system-preset"),
@@ -18,6 +18,8 @@ const PLACES: [(&str, &str, &str); 7] = [
     ("packaging/dbus", "conf", "usr/share/dbus-1/system.d"),
     ("packaging/dbus/interfaces", "xml", "usr/share/dbus-1/interfaces"),
     ("docs", "md", "usr/share/doc/peermemd"),
+    ("packaging/examples", "sh", "usr/share/doc/peermemd/examples"),
+    ("packaging/examples", "conf", "usr/share/doc/peermemd/examples"),
 ];
 
 fn checkout() -> &'static Path {

@@ -15,6 +15,9 @@ const UNITS: &str = "usr/lib/systemd/system";
 const TARGETS: [&str; 4] = ["sysinit", "basic", "shutdown", "multi-user"];
 const CONSUMERS: [&str; 5] = ["kubelet", "containerd", "docker", "crio", "slurmd"];
 
+/// Units of others that the daemon steps aside for.
+const WATCHED: [&str; 1] = ["openibd"];
+
 fn shipped() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd");
     let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -24,6 +27,11 @@ fn shipped() -> Vec<PathBuf> {
 
 fn name(path: &Path) -> &str {
     path.file_name().unwrap().to_str().unwrap()
+}
+
+/// A unit as it runs: a template by one of its instances.
+fn instance(path: &Path) -> String {
+    name(path).replace("@.", "@openibd.")
 }
 
 fn put(root: &Path, path: &str, text: &str, mode: u32) {
@@ -43,7 +51,7 @@ fn machine() -> TempDir {
         let text = "[Unit]\nDescription=A target\nDefaultDependencies=no\n";
         put(root.path(), &format!("{UNITS}/{target}.target"), text, 0o644);
     }
-    for consumer in CONSUMERS {
+    for consumer in CONSUMERS.iter().chain(&WATCHED) {
         let text = "[Unit]\nDescription=A consumer\n[Service]\nExecStart=/bin/true\n\
                     [Install]\nWantedBy=multi-user.target\n";
         put(root.path(), &format!("{UNITS}/{consumer}.service"), text, 0o644);
@@ -76,7 +84,7 @@ fn systemd_finds_nothing_wrong_with_any_unit() {
     let root = machine();
     assert!(shipped().len() >= 3);
     for unit in shipped() {
-        assert_clean(&verify(&root, name(&unit)));
+        assert_clean(&verify(&root, &instance(&unit)));
     }
 }
 
@@ -101,6 +109,7 @@ fn the_preset_enables_the_daemon_and_leaves_the_gate_open() {
     assert!(enabled("peermemd.service"));
     assert!(enabled("peermemd-wait-ready.service"));
     assert!(!enabled("gpudirect-rdma.target"));
+    assert!(!enabled("peermemd-stand-down@.service"));
 }
 
 #[test]
@@ -115,12 +124,24 @@ fn a_gated_node_boots_without_an_ordering_cycle() {
 }
 
 #[test]
+fn a_guard_is_enabled_for_one_unit_and_ordered_around_it() {
+    let root = machine();
+    let guard = "peermemd-stand-down@openibd.service";
+    assert!(run(&root, "systemctl", &["enable", "openibd.service", guard]).status.success());
+    assert!(root.path().join("etc/systemd/system/openibd.service.wants").join(guard).is_symlink());
+    assert_clean(&verify(&root, "multi-user.target"));
+}
+
+#[test]
 fn nobody_requires_us() {
     for unit in shipped() {
         let text = fs::read_to_string(&unit).unwrap();
         for line in text.lines() {
             let binds = ["Requires=", "BindsTo=", "Requisite=", "PartOf="];
-            assert!(!binds.iter().any(|bind| line.starts_with(bind)), "{}: {line}", name(&unit));
+            // The guard of a unit goes with that unit, which is none of ours.
+            let ours = line.contains("peermemd") || line.contains("gpudirect-rdma");
+            let bound = binds.iter().any(|bind| line.starts_with(bind));
+            assert!(!(bound && (ours || line != "PartOf=%i.service")), "{}: {line}", name(&unit));
         }
     }
 }
@@ -128,7 +149,11 @@ fn nobody_requires_us() {
 #[test]
 fn the_sandbox_is_as_tight_as_the_work_allows() {
     let root = machine();
-    for (unit, tenths) in [("peermemd.service", 21), ("peermemd-wait-ready.service", 13)] {
+    for (unit, tenths) in [
+        ("peermemd.service", 21),
+        ("peermemd-wait-ready.service", 13),
+        ("peermemd-stand-down@openibd.service", 16),
+    ] {
         let threshold = format!("--threshold={tenths}");
         let arguments = ["security", "--offline=true", "--no-pager", &threshold, unit];
         let output = run(&root, "systemd-analyze", &arguments);

@@ -107,14 +107,14 @@ impl HoldStore {
 
     /// Holds until the last copy of the returned descriptor is closed.
     pub fn inhibit(&mut self, what: What, asker: Asker, now: Moment) -> Result<OwnedFd, HoldError> {
-        let holds = self.list(now);
-        let of_caller = |hold: &&Hold| {
-            hold.kind == HoldKind::Inhibitor && (hold.uid, hold.pid) == (asker.uid(), asker.pid())
+        let of_caller = |inhibitor: &&Inhibitor| {
+            let hold = &inhibitor.hold;
+            (hold.uid, hold.pid) == (asker.uid(), asker.pid()) && inhibitor.is_held()
         };
-        if holds.iter().filter(of_caller).count() >= MOST_PER_CALLER {
+        if self.inhibitors.values().filter(of_caller).count() >= MOST_PER_CALLER {
             return Err(HoldError::TooManyOfCaller(asker.pid()));
         }
-        room(&holds)?;
+        room(&self.list(now))?;
         let number = self.inhibitors.last_key_value().map_or(1, |(last, _)| last + 1);
         let hold = asker.hold(HoldKind::Inhibitor, &number.to_string(), what, now);
         let (inhibitor, end) = inhibitor::create(&self.directory, number, hold)

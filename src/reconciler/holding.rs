@@ -102,8 +102,11 @@ impl<H: Host> Reconciler<H> {
 
     pub(super) fn inhibit(&mut self, what: What, asker: Asker, reply: FdReply) {
         let now = self.host.now();
-        let _ = reply.send(self.doors.holds.inhibit(what, asker, now).map_err(refusal));
-        self.holds_changed();
+        let end = self.doors.holds.inhibit(what, asker, now).map_err(refusal);
+        if end.is_ok() {
+            self.holds_changed();
+        }
+        let _ = reply.send(end);
     }
 
     pub(super) fn hold(

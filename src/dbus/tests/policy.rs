@@ -81,13 +81,17 @@ async fn the_daemon_refuses_nobody_what_changes_something() {
         return;
     }
     let (mut rig, bus) = served().await;
-    for method in [
-        "org.peermemd1.Manager.Reconcile",
-        "org.peermemd1.Manager.ResetFailed",
-        "org.peermemd1.Manager.Reload",
+    for call in [
+        &["org.peermemd1.Manager.Reconcile"][..],
+        &["org.peermemd1.Manager.ResetFailed"],
+        &["org.peermemd1.Manager.Reload"],
+        &["org.peermemd1.Manager.Inhibit", "string:load", "string:x", "string:y", "string:block"],
+        &["org.peermemd1.Manager.Hold", "string:x", "string:y", "uint64:0"],
+        &["org.peermemd1.Manager.Unhold", "string:x"],
+        &["org.peermemd1.Manager.StandDown", "string:gpu", "string:x", "string:y"],
     ] {
-        let refusal = refused(&bus, &["--dest=org.peermemd1", ROOT, method]).await;
-        assert!(refusal.contains("caller is uid 65534: use 'sudo "), "{method}: {refusal}");
+        let refusal = refused(&bus, &[&["--dest=org.peermemd1", ROOT], call].concat()).await;
+        assert!(refusal.contains("caller is uid 65534: use 'sudo "), "{call:?}: {refusal}");
     }
     assert!(rig.requests.try_recv().is_err(), "a refused call reached the reconciler");
 }
