@@ -218,6 +218,9 @@ fn legacy_beside(s: &Situation) -> Option<Standing> {
     if let Some(standing) = failed_before(s, legacy) {
         return Some(standing);
     }
+    if let Some(unseen) = unit_unseen(s, legacy) {
+        return stay(Reason::LegacyKept, unseen);
+    }
     let unused = match Unused::prove(legacy, s.desired, s.observed) {
         Ok(unused) => unused,
         Err(in_use) => {
@@ -345,6 +348,10 @@ fn legacy_alone(s: &Situation) -> Option<Standing> {
     if let Some(standing) = failed_before(s, legacy) {
         return Some(standing);
     }
+    if let Some(unseen) = unit_unseen(s, legacy) {
+        let finding = Finding::new(Reason::DriverSwap, "the system bus", unseen);
+        return Some(Standing::of(Waiting, finding));
+    }
     let unused = match Unused::prove(legacy, s.desired, s.observed) {
         Ok(unused) => unused,
         Err(in_use) => {
@@ -372,6 +379,14 @@ fn failed_before(s: &Situation, legacy: &ModuleName) -> Option<Standing> {
     let failure = s.memory.failures.get(legacy).filter(|failure| failure.is_waiting(s.now))?;
     let finding = Finding::new(Reason::LegacyKept, legacy, clause(&failure.finding));
     Some(Standing::of(Degraded, finding).until(failure.next))
+}
+
+/// Why it is not known whether the predecessor's unit has to be stopped first. The next look at
+/// units is followed by one at the node.
+fn unit_unseen(s: &Situation, legacy: &ModuleName) -> Option<String> {
+    let unit = s.desired.legacy_units.get(legacy)?;
+    let why = s.observed.units.why_unknown()?;
+    Some(format!("{legacy} has to make room, and whether {unit} runs cannot be seen: {why}"))
 }
 
 /// Stopping its unit, if that runs, and removing it.

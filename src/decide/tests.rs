@@ -558,3 +558,15 @@ fn every_rule_says_which_states_it_can_bring_about_and_reasons_agree() {
         assert!(somewhere, "no rule can bring about a state of {}", row.slug);
     }
 }
+
+#[test]
+fn a_predecessor_whose_unit_cannot_be_asked_is_not_removed_behind_its_back() {
+    let mut observed = node();
+    for module in ["mlx5_core", "ib_core", "mlx5_ib", "ib_uverbs", "nvidia", "nv_peer_mem"] {
+        load(&mut observed, module);
+    }
+    observed.units = Fact::unknown("systemd has not answered yet");
+    let decision = first_look(&Desired::default(), &observed);
+    assert_eq!(stands(&decision), (State::Waiting, Reason::DriverSwap));
+    assert!(decision.plan.is_empty());
+}
