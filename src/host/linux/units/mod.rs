@@ -40,6 +40,8 @@ pub(super) const SYSTEM_BUS: (&str, &str) = ("run/dbus", "system_bus_socket");
 /// The copy of the units, and the way to the task that keeps it.
 #[derive(Debug)]
 pub(super) struct Units {
+    /// What the last look asked about without getting an answer in time.
+    unanswered: Option<BTreeSet<String>>,
     copy: watch::Receiver<Cache>,
     wanted: watch::Sender<BTreeSet<String>>,
     stops: mpsc::UnboundedSender<StopRequest>,
@@ -76,7 +78,7 @@ impl Units {
             bus_moved: Arc::clone(&bus_moved),
         };
         let task = tokio::spawn(keeper.run());
-        Self { copy, wanted, stops, changes, bus_moved, task }
+        Self { copy, wanted, stops, changes, bus_moved, task, unanswered: None }
     }
 
     /// The state of these units; unknown without a bus.
@@ -92,8 +94,10 @@ impl Units {
         });
         let settled = self.copy.wait_for(|copy| copy.answers(&names));
         // Late, or the task is gone: the copy as it is says so.
-        let _ = timeout(FIRST_COPY, settled).await;
-        self.copy.borrow().units(&names)
+        let late = timeout(FIRST_COPY, settled).await.is_err();
+        let units = self.copy.borrow().units(&names);
+        self.unanswered = late.then_some(names);
+        units
     }
 
     /// Starts to stop a unit. Ends when its job has.
@@ -116,9 +120,11 @@ impl Units {
 
     /// The next change of a unit or of the bus. Cancel safe.
     pub(super) async fn changed(&mut self) -> Change {
-        match self.changes.recv().await {
-            Some(change) => change,
-            None => std::future::pending().await,
+        let Self { changes, copy, unanswered, .. } = self;
+        tokio::select! {
+            Some(change) = changes.recv() => change,
+            Some(()) = answered(copy, unanswered) => Change::Bus,
+            else => std::future::pending().await,
         }
     }
 }
@@ -211,6 +217,17 @@ impl Keeper {
             let _ = self.changes.send(Change::Bus);
         }
     }
+}
+
+/// Waits for the answer that a look did without. `None` if there is nothing to wait for.
+async fn answered(
+    copy: &mut watch::Receiver<Cache>,
+    unanswered: &mut Option<BTreeSet<String>>,
+) -> Option<()> {
+    let names = unanswered.as_ref()?;
+    copy.wait_for(|copy| copy.answers(names)).await.ok()?;
+    *unanswered = None;
+    Some(())
 }
 
 /// The answer to a call, or an error after a time in which systemd answers unless it hangs.
