@@ -123,8 +123,8 @@ impl Manager {
         let _call = self.callers.enter(&header)?;
         authorize(Action::Inhibit, connection, &header).await?;
         let caller = caller(connection, &header).await;
-        let asked = what.parse().and_then(|what| Ok((what, Asker::new(who, why, caller)?)));
-        let (what, asker) = asked.map_err(invalid)?;
+        let what = what.parse().map_err(invalid)?;
+        let asker = Asker::new(who, why, caller).map_err(invalid)?;
         if mode != "block" {
             return Err(invalid(InvalidHold::Mode(mode.escape_debug().take(80).collect())));
         }
@@ -142,8 +142,8 @@ impl Manager {
         let _call = self.callers.enter(&header)?;
         authorize(Action::Hold, connection, &header).await?;
         let caller = caller(connection, &header).await;
-        let asked = name.parse().and_then(|name| Ok((name, named_asker(why, caller)?)));
-        let (name, asker) = asked.map_err(invalid)?;
+        let name = name.parse().map_err(invalid)?;
+        let asker = named_asker(why, caller).map_err(invalid)?;
         let length = (for_usec > 0).then(|| Duration::from_micros(for_usec));
         let answer = self.ask(|reply| Request::Hold(name, asker, length, reply));
         answer.await?.map_err(refused)
@@ -158,8 +158,8 @@ impl Manager {
         let _call = self.callers.enter(&header)?;
         authorize(Action::Unhold, connection, &header).await?;
         let caller = caller(connection, &header).await;
-        let asked = name.parse().and_then(|name| Ok((name, named_asker("lifted", caller)?)));
-        let (name, asker) = asked.map_err(invalid)?;
+        let name = name.parse().map_err(invalid)?;
+        let asker = named_asker("lifted", caller).map_err(invalid)?;
         self.ask(|reply| Request::Unhold(name, asker, reply)).await?.map_err(refused)
     }
 
@@ -175,8 +175,8 @@ impl Manager {
         let _call = self.callers.enter(&header)?;
         authorize(Action::StandDown, connection, &header).await?;
         let caller = caller(connection, &header).await;
-        let asked = what.parse().and_then(|scope| Ok((scope, Asker::new(who, why, caller)?)));
-        let (scope, asker) = asked.map_err(invalid)?;
+        let scope = what.parse().map_err(invalid)?;
+        let asker = Asker::new(who, why, caller).map_err(invalid)?;
         self.descriptor(|reply| Request::StandDown(scope, asker, reply)).await
     }
 

@@ -273,3 +273,7 @@ impl Memory {
         });
     }
 }
+
+#[cfg(test)]
+#[path = "stand_down_tests.rs"]
+mod tests;

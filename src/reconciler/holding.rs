@@ -102,7 +102,7 @@ impl<H: Host> Reconciler<H> {
 
     pub(super) fn inhibit(&mut self, what: What, asker: Asker, reply: FdReply) {
         let now = self.host.now();
-        let end = self.doors.holds.inhibit(what, asker, now).map_err(refusal);
+        let end = self.doors.holds.inhibit(what, asker, now).map_err(RequestError::from);
         if end.is_ok() {
             self.holds_changed();
         }
@@ -117,13 +117,13 @@ impl<H: Host> Reconciler<H> {
     ) -> Result<(), RequestError> {
         let now = self.host.now();
         let hold = NamedHold::new(name, asker, length, now)?;
-        self.doors.holds.hold(&hold, now).map_err(refusal)?;
+        self.doors.holds.hold(&hold, now)?;
         self.holds_changed();
         Ok(())
     }
 
     pub(super) fn unhold(&mut self, name: &HoldName, asker: &Asker) -> Result<(), RequestError> {
-        self.doors.holds.lift(name).map_err(refusal)?;
+        self.doors.holds.lift(name)?;
         tracing::info!("hold {name} was lifted by uid {}, pid {}", asker.uid(), asker.pid());
         self.holds_changed();
         Ok(())
@@ -146,7 +146,8 @@ impl<H: Host> Reconciler<H> {
         loop {
             let Some(scope) = self.memory.stand_down else {
                 // A load of an earlier daemon is waited for.
-                let next = self.stand_downs.waiting.pop_front_if(|_| observed.load.is_none());
+                let free = observed.load.is_none();
+                let next = if free { self.stand_downs.waiting.pop_front() } else { None };
                 let Some(next) = next else { break };
                 self.begin_stand_down(next, observed, now);
                 continue;
@@ -176,9 +177,10 @@ impl<H: Host> Reconciler<H> {
             Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         };
-        let held = allowed
-            .and_then(|()| self.note_debts().map_err(refusal))
-            .and_then(|()| self.doors.holds.inhibit(What::LOAD, asker, now).map_err(refusal));
+        let held =
+            allowed.and_then(|()| self.note_debts().map_err(RequestError::from)).and_then(|()| {
+                self.doors.holds.inhibit(What::LOAD, asker, now).map_err(RequestError::from)
+            });
         match held {
             Ok(end) => self.stand_downs.active = Some((reply, end)),
             Err(error) => {
@@ -213,12 +215,14 @@ impl<H: Host> Reconciler<H> {
     }
 }
 
-fn refusal(error: HoldError) -> RequestError {
-    let text = error.to_string();
-    match error {
-        HoldError::TooManyOfCaller(_) | HoldError::TooMany => RequestError::LimitsExceeded(text),
-        HoldError::NotFound(_) => RequestError::InvalidArgs(text),
-        HoldError::Failed { .. } => RequestError::Failed(text),
+impl From<HoldError> for RequestError {
+    fn from(error: HoldError) -> Self {
+        let text = error.to_string();
+        match error {
+            HoldError::TooManyOfCaller(_) | HoldError::TooMany => Self::LimitsExceeded(text),
+            HoldError::NotFound(_) => Self::InvalidArgs(text),
+            HoldError::Failed { .. } => Self::Failed(text),
+        }
     }
 }
 
