@@ -149,7 +149,7 @@ fn absent(s: &Situation, module: &ModuleName) -> Link {
 }
 
 /// A hardware driver is only inserted for a device that is here and not given away.
-fn belongs_elsewhere(s: &Situation, module: &ModuleName) -> Option<Finding> {
+pub(super) fn belongs_elsewhere(s: &Situation, module: &ModuleName) -> Option<Finding> {
     if !s.desired.require_hardware {
         return None;
     }

@@ -11,10 +11,10 @@ use super::memory::Memory;
 use super::preflight::ProvenToLoad;
 use super::rules::{Situation, Standing};
 use super::step::Step;
-use super::{in_use, rules};
+use super::{chain, in_use, preflight, rules};
 use crate::model::{
     Desired, Fact, Finding, Hold, HoldKind, InitState, ModuleName, Monotonic, Observed, Reason,
-    Role, Scope, State,
+    Scope, State,
 };
 
 /// How far a request has come.
@@ -91,20 +91,23 @@ pub fn standing(s: &Situation) -> Option<Standing> {
     }
 }
 
-/// Adds to a standing that leaves room for it what is to be put back beside the chain.
+/// Adds to a standing without steps of its own what is to be put back beside the chain. The node
+/// gets back what it had, also where the chain is stopped by something else.
 pub fn with_debts(standing: Standing, s: &Situation) -> Standing {
-    let settled = match standing.state {
-        State::Ready | State::Degraded | State::Blocked | State::NotApplicable => true,
-        _ => standing.finding.reason == Reason::RetryPending,
-    };
-    if !settled || !standing.steps.is_empty() || s.memory.stand_down.is_some() {
+    if !standing.steps.is_empty() || s.memory.stand_down.is_some() || s.memory.owed.is_empty() {
         return standing;
     }
-    let due = |module: &&ModuleName| is_due(module, s);
-    let step = s.memory.owed.iter().rev().find(due);
+    let quiet = s.memory.disturbed + s.desired.timing.settle;
+    let settled = match (standing.state, standing.finding.reason) {
+        (State::Waiting, Reason::RetryPending | Reason::ExternallyManaged) => true,
+        (State::Waiting, Reason::DriverSwap) => s.now >= quiet,
+        (state, _) => !matches!(state, State::Waiting | State::Starting | State::Converging),
+    };
+    let step = s.memory.owed.iter().rev().find(|module| settled && is_due(module, s));
     let steps = step.map(|module| Step::Insert { module: module.clone() }).into_iter().collect();
-    let wakes = s.memory.owed.iter().filter_map(|module| s.memory.failures.get(module)?.next);
-    let wake = standing.wake.into_iter().chain(wakes.filter(|next| *next > s.now)).min();
+    let retries = s.memory.owed.iter().filter_map(|module| s.memory.failures.get(module)?.next);
+    let wakes = standing.wake.into_iter().chain(retries).chain([quiet]);
+    let wake = wakes.filter(|wake| *wake > s.now).min();
     Standing { steps, wake, ..standing }
 }
 
@@ -112,20 +115,22 @@ pub fn with_debts(standing: Standing, s: &Situation) -> Standing {
 fn is_due(module: &ModuleName, s: &Situation) -> bool {
     let absent = s.observed.state(module) == Fact::Known(InitState::Absent);
     let waits = s.memory.failures.get(module).is_some_and(|failure| failure.is_waiting(s.now));
-    let below = s.desired.load_order.iter().filter(|name| is_gpu_driver(s.desired, name));
-    let ready = below
-        .filter(|name| *name != module)
-        .all(|name| s.observed.state(name).is_known_and(|state| state.is_usable()));
+    let mut below = s.desired.gpu_drivers().filter(|name| *name != module);
+    let ready = below.all(|name| {
+        let usable = s.observed.state(name).is_known_and(|state| state.is_usable());
+        usable && !preflight::is_stale(name, s.observed)
+    });
+    let ready = ready || s.desired.load_order.contains(module);
     absent && !waits && ready && belongs_here(module, s)
 }
 
-/// The chain brings its own members back, and a predecessor only comes back where the client
-/// does not take its place.
+/// Drivers stay away from devices that are given away, and a predecessor only comes back where
+/// the client does not take its place.
 fn belongs_here(module: &ModuleName, s: &Situation) -> bool {
     if s.desired.legacy.contains(module) {
         return s.observed.state(&s.desired.client) == Fact::Known(InitState::Absent);
     }
-    !s.desired.load_order.contains(module)
+    chain::belongs_elsewhere(s, module).is_none()
 }
 
 /// The loaded modules of a scope, holders before what they hold.
@@ -134,10 +139,9 @@ fn to_remove(
     desired: &Desired,
     observed: &Observed,
 ) -> Result<Vec<ModuleName>, Refusal> {
-    let drivers = desired.load_order.iter().filter(|name| is_gpu_driver(desired, name));
     let roots = match scope {
         Scope::Client => vec![&desired.client],
-        Scope::Gpu => [&desired.client].into_iter().chain(drivers).collect(),
+        Scope::Gpu => [&desired.client].into_iter().chain(desired.gpu_drivers()).collect(),
     };
     let mut order = Vec::new();
     for root in roots {
@@ -181,10 +185,6 @@ fn visit(
     }
     order.push(module.clone());
     Ok(())
-}
-
-fn is_gpu_driver(desired: &Desired, module: &ModuleName) -> bool {
-    desired.role(module) == Some(Role::GpuDriver)
 }
 
 fn held(hold: &Hold, going: &[ModuleName]) -> String {

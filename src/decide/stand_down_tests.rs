@@ -213,3 +213,30 @@ fn what_went_while_somebody_held_is_put_back_afterwards() {
     let plan: Vec<_> = plan.iter().map(ToString::to_string).collect();
     assert_eq!(plan, ["load nvidia", "load nvidia_peermem"]);
 }
+
+#[test]
+fn the_gpu_side_comes_back_even_where_the_chain_is_stopped() {
+    let mut observed = gpu_node();
+    for module in ["nvidia_peermem", "nvidia_uvm", "nvidia", "mlx5_ib", "mlx5_core"] {
+        unload(&mut observed, module);
+    }
+    observed.rdma.peers = PeerDirectory::Absent;
+    files(&mut observed).modules.remove(&name("mlx5_core"));
+    let mut memory = memory();
+    memory.owed = vec![name("nvidia_uvm"), name("nvidia")];
+    let plan = |memory: &mut Memory, observed: &Observed| {
+        let decision = look(memory, observed, at(10));
+        assert_eq!(decision.finding.reason, Reason::ModuleNotFound);
+        decision.next_step().map(ToString::to_string)
+    };
+    assert_eq!(plan(&mut memory, &observed).as_deref(), Some("load nvidia"));
+    let mut away = observed.clone();
+    let Fact::Known(pci) = &mut away.pci else { panic!("PCI is known") };
+    pci.gpus.iter_mut().for_each(|gpu| gpu.driver = Some("vfio-pci".to_owned()));
+    let decision = look(&mut memory.clone(), &away, at(10));
+    assert!(decision.plan.is_empty(), "{decision:#?}");
+    load(&mut observed, "nvidia");
+    assert_eq!(plan(&mut memory, &observed).as_deref(), Some("load nvidia_uvm"));
+    load(&mut observed, "nvidia_uvm");
+    assert_eq!(plan(&mut memory, &observed), None);
+}
