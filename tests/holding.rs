@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -293,7 +294,6 @@ async fn commands_run_while_it_lasts_and_end_as_they_end() {
     let run = async |arguments: &[&str]| peermemctl(&bus, arguments).await;
     let code = run(&["inhibit", "--", "sh", "-c", "exit 7"]).await.status.code();
     assert_eq!(code, Some(7));
-    use std::os::unix::process::ExitStatusExt;
     let killed = run(&["stand-down", "--why=x", "--", "sh", "-c", "kill -9 $$"]).await;
     assert_eq!(killed.status.signal(), Some(9));
     daemon.ready().await;

@@ -117,7 +117,7 @@ async fn a_holder_that_writes_says_nothing_by_it() {
     let mut store = HoldStore::open(directory.path());
     let end = store.inhibit(What::ALL, asker(7), at(5)).unwrap();
     let mut writer = fs::File::from(end);
-    let chunk = [0_u8; 65536];
+    let chunk = [0_u8; 4096];
     while std::io::Write::write(&mut writer, &chunk).is_ok() {}
     assert_eq!(store.list(at(6)).len(), 1);
     drop(writer);

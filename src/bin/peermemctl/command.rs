@@ -29,7 +29,7 @@ pub fn name(command: &[OsString]) -> String {
 }
 
 /// Becomes the command, which inherits `end`. Returns only if that fails.
-pub fn run(command: &[OsString], end: OwnedFd) -> Result<u8, Failure> {
+pub fn run(command: &[OsString], end: &OwnedFd) -> Result<u8, Failure> {
     let [program, arguments @ ..] = command else {
         return Err(Failure::usage("There is no command", "Name one after '--'."));
     };
@@ -39,7 +39,7 @@ pub fn run(command: &[OsString], end: OwnedFd) -> Result<u8, Failure> {
         Failure::new(what, error.to_string(), "Nothing is held any more.").with_code(code)
     };
     // Until now the descriptor would have been closed by the very call that follows.
-    fcntl(&end, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|error| failed(&error.into()))?;
+    fcntl(end, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|error| failed(&error.into()))?;
     let error = std::process::Command::new(program).args(arguments).exec();
     Err(failed(&error))
 }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_command_that_is_not_there_is_127_as_in_a_shell() {
         let end = std::fs::File::open("/dev/null").unwrap();
-        let failure = run(&["/no/such/program".into()], end.into()).unwrap_err();
+        let failure = run(&["/no/such/program".into()], &end.into()).unwrap_err();
         assert_eq!(failure.code(), 127);
     }
 }

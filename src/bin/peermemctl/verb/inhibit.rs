@@ -36,7 +36,7 @@ impl Args {
             ManagerProxy::new(&connection).await?.inhibit(&what, &who, &self.why, "block").await
         };
         match called.await {
-            Ok(end) => command::run(&self.command, end.into()),
+            Ok(end) => command::run(&self.command, &end.into()),
             Err(error) => Err(session.options.bus.explain(&connection, "hold", &error).await),
         }
     }

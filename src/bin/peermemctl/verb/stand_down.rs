@@ -58,7 +58,7 @@ impl Args {
             Ok(end) => end,
             Err(error) => return Err(refused(session, &connection, &error).await),
         };
-        let Some(name) = &self.name else { return command::run(&self.command, end.into()) };
+        let Some(name) = &self.name else { return command::run(&self.command, &end.into()) };
         // The one hold is there before the other goes.
         let held =
             async { ManagerProxy::new(&connection).await?.hold(name.as_str(), &self.why, 0).await };
