@@ -7,10 +7,11 @@ use crate::model::{
 
 /// The finding with a particular remedy, if one fits and it has none yet.
 pub fn particular(finding: Finding, desired: &Desired, observed: &Observed) -> Finding {
+    let Ok(module) = ModuleName::new(&finding.subject) else { return finding };
+    let finding = with_all_culprits(finding, &module, desired, observed);
     if finding.advice.is_some() {
         return finding;
     }
-    let Ok(module) = ModuleName::new(&finding.subject) else { return finding };
     match remedy(finding.reason, &module, desired, observed) {
         Some((remedy, place)) => Finding { advice: Some(Advice { remedy, place }), ..finding },
         None if finding.reason == Reason::StaleLoadedModule => {
@@ -18,6 +19,23 @@ pub fn particular(finding: Finding, desired: &Desired, observed: &Observed) -> F
         }
         None => finding,
     }
+}
+
+/// A symbol that differs seldom does so alone: all are named, so that all owners are.
+fn with_all_culprits(
+    finding: Finding,
+    module: &ModuleName,
+    desired: &Desired,
+    observed: &Observed,
+) -> Finding {
+    if finding.reason != Reason::SymbolVersionMismatch {
+        return finding;
+    }
+    let culprits = symbols::mismatches(module, desired, observed);
+    if culprits.iter().all(|culprit| finding.detail.contains(&culprit.told())) {
+        return finding;
+    }
+    Finding { detail: symbols::list(&culprits), ..finding }
 }
 
 fn remedy(

@@ -3,6 +3,9 @@
 //! What the kernel logged speaks first, then the files and the configuration that the step met,
 //! and the errno only tells which of them to ask ([`super::errno`]).
 
+#[cfg(test)]
+mod tests;
+
 use super::kernel_log::{self, Remark, Said};
 use super::step::Step;
 use super::symbols::{self, Culprit};

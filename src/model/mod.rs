@@ -7,7 +7,9 @@ mod check;
 mod desired;
 mod evidence;
 mod fact;
+mod gpu;
 mod hold;
+mod logged;
 mod module;
 mod observed;
 mod outcome;
@@ -23,12 +25,14 @@ pub use desired::{
 };
 pub use evidence::{Answer, Evidence, EvidenceId};
 pub use fact::Fact;
+pub use gpu::{GpuDriver, GpuFlavour};
 pub use hold::{Asker, Hold, HoldKind, HoldName, InvalidHold, Scope, What};
+pub use logged::LoggedErrors;
 pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
 pub use observed::{
-    BootLoaders, Files, GpuDriver, GpuFlavour, Kernel, LoadedModule, LoggedErrors, ModuleFile,
-    Observed, OptionLine, Pci, PciDevice, PeerClient, PeerDirectory, Port, Rdma, Resolution,
-    RunningLoad, SeenHardware, Swap, SwapKind, Symbol, Unit,
+    BootLoaders, Files, Kernel, LoadedModule, ModuleFile, Observed, OptionLine, Pci, PciDevice,
+    PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, SeenHardware, Swap, SwapKind,
+    Symbol, Unit,
 };
 pub use outcome::{InstallCommand, Outcome};
 pub use reason::{

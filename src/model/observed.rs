@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, InitState, ModuleName, What};
+use super::{Fact, GpuDriver, InitState, LoggedErrors, ModuleName, What};
 
 /// Everything that one look brought back. Each part that can fail to be read says so itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,17 +34,6 @@ pub struct Observed {
     pub swaps: Vec<Swap>,
     /// Errors of the client in the kernel log since it was loaded.
     pub client_errors: Fact<LoggedErrors>,
-}
-
-/// Errors of the client in the kernel log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoggedErrors {
-    /// The different ones, oldest first, as many as are kept.
-    pub lines: Vec<String>,
-    /// How many there were.
-    pub total: u32,
-    /// How many of them are less than an hour old.
-    pub last_hour: u32,
 }
 
 /// The running kernel.
@@ -241,39 +230,6 @@ pub struct Port {
     pub port: u32,
     /// Its state is `ACTIVE`.
     pub active: bool,
-}
-
-/// The GPU driver.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GpuDriver {
-    /// Version of the loaded driver, or of the file where none is loaded; empty if unknown.
-    pub version: String,
-    /// Which build of it.
-    pub flavour: GpuFlavour,
-}
-
-/// The two builds of the NVIDIA kernel driver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GpuFlavour {
-    /// Open kernel modules.
-    Open,
-    /// Proprietary kernel modules.
-    Proprietary,
-    /// It could not be told.
-    #[default]
-    Unknown,
-}
-
-impl GpuFlavour {
-    /// The string on the bus.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Proprietary => "proprietary",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// The PCI devices that matter.

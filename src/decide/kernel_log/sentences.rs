@@ -25,7 +25,7 @@ pub fn sentences(lines: &[String]) -> Vec<String> {
 
 /// Whether the driver's last line is a sentence that this one goes on with.
 fn goes_on(last: &str, rest: &str) -> bool {
-    let open = last.starts_with("NVRM: ") && !last.ends_with(['.', '!', ')']);
+    let open = last.starts_with("NVRM: ") && !last.ends_with(['.', '!']);
     let begins = rest.trim_start().starts_with(|c: char| c.is_lowercase() || c == '\'');
     open && (begins || rest.starts_with(' ')) && last.len() + rest.len() < LONGEST
 }

@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(
             places,
             [
-                "modules-load /etc/modules-load.d/gpu.conf:2",
                 "modules-load /etc/modules:1",
+                "modules-load /etc/modules-load.d/gpu.conf:2",
                 "udev-rule /usr/lib/udev/rules.d/70-x.rules:1",
                 "unit /etc/systemd/system/openibd.service.d/10.conf:2",
                 "init-script /etc/init.d/nv_peer_mem",

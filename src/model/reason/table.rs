@@ -98,7 +98,7 @@ reasons! {
     /// A symbol's CRC differs from the provider's.
     SymbolVersionMismatch = "symbol-version-mismatch", Event, [Blocked], [ModuleTree, ModprobeConfig, Chain],
         "{subject} was built against another version of what it links to: {detail}.",
-        "Rebuild the GPU driver's kernel modules against the installed RDMA stack and kernel, so that both sides agree. For DKMS, with NAME/VERSION from 'dkms status': 'dkms remove NAME/VERSION -k $(uname -r)', then 'dkms install NAME/VERSION -k $(uname -r)'.";
+        "Rebuild the GPU driver's kernel modules against the installed RDMA stack and kernel, so that both sides agree; '/usr/src/ofa_kernel/default' must lead to the tree of the running kernel, or the build takes another one's versions. For DKMS, with NAME/VERSION from 'dkms status': 'dkms remove NAME/VERSION -k $(uname -r)', then 'dkms install NAME/VERSION -k $(uname -r)'.";
     /// The module carries no CRC for a symbol.
     SymbolVersionMissing = "symbol-version-missing", Event, [Blocked], [ModuleTree, ModprobeConfig, Chain],
         "{subject} carries no version for a symbol that it needs: {detail}.",

@@ -1,5 +1,6 @@
 //! Tests of the whole program below its command line.
 
+mod doctor;
 mod fake;
 mod pages;
 mod run;

@@ -242,8 +242,3 @@ fn the_history_reads_downwards_and_marks_boots() {
                                                            peermemd]
     ");
 }
-
-#[test]
-fn doctor_names_the_root_first_and_folds_what_follows() {
-    assert_snapshot!(plain(&view::doctor::render(&samples::checks(), &samples::screen())), @"");
-}

@@ -10,20 +10,20 @@ use super::fake::{FakeDaemon, PrivateBus, owned, systemd};
 use super::run::{ClosedPipe, Ended, Seen, Shared, failure_of, run, run_with};
 use super::samples;
 
-async fn bus() -> (tempfile::TempDir, PrivateBus) {
+pub async fn bus() -> (tempfile::TempDir, PrivateBus) {
     let directory = tempfile::tempdir().unwrap();
     let bus = PrivateBus::start(directory.path()).await;
     (directory, bus)
 }
 
-fn json(ended: &Ended) -> serde_json::Value {
+pub fn json(ended: &Ended) -> serde_json::Value {
     let value: serde_json::Value = serde_json::from_str(&ended.out).expect(&ended.out);
     assert_eq!(value["schema"], 1, "{}", ended.out);
     value
 }
 
 /// What a look without privileges may come to.
-fn seen(state: State) -> Status {
+pub fn seen(state: State) -> Status {
     Status {
         version: "0.1.0".into(),
         backend: Backend::Kmod,
