@@ -111,7 +111,7 @@ fn kernel_log() -> String {
                 .filter(|line| CONCERNED.iter().any(|word| line.contains(word)))
                 .collect();
             let skip = concerned.len().saturating_sub(LOG_LINES);
-            concerned.into_iter().skip(skip).map(|line| format!("{line}\n")).collect()
+            concerned.into_iter().skip(skip).flat_map(|line| [line.as_str(), "\n"]).collect()
         }
         Err(error) => format!("# not readable: /dev/kmsg: {error}\n"),
     }

@@ -137,7 +137,7 @@ impl Loader for OnlyLooking {
     }
 
     async fn load_ended(&mut self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn rest(&mut self) {}

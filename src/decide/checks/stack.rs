@@ -32,7 +32,9 @@ pub(super) fn hardware(look: &Look) -> Vec<Check> {
         hardware::Verdict::NotApplicable(finding) => replace(&finding, CheckResult::Skip),
         hardware::Verdict::Gone(finding) => replace(&finding, CheckResult::Fail),
         hardware::Verdict::Present(short) => {
-            short.iter().for_each(|finding| replace(finding, CheckResult::Warn));
+            for finding in &short {
+                replace(finding, CheckResult::Warn);
+            }
         }
     }
     found
@@ -71,13 +73,11 @@ pub(super) fn module(id: &str, name: &ModuleName, look: &Look) -> Check {
     if let Some(failure) = look.memory.failures.get(name).filter(|failure| !failure.of_removal) {
         return by_finding(id, wrong, &failure.finding, look);
     }
-    match preflight::objections(name, look.desired, look.observed).first() {
-        Some(objection) => by_finding(id, wrong, &objection.finding, look),
-        None => {
-            let detail = format!("{name} is not loaded; nothing known speaks against loading it");
-            check(id, CheckResult::Warn, detail)
-        }
+    if let Some(objection) = preflight::objections(name, look.desired, look.observed).first() {
+        return by_finding(id, wrong, &objection.finding, look);
     }
+    let detail = format!("{name} is not loaded; nothing known speaks against loading it");
+    check(id, CheckResult::Warn, detail)
 }
 
 fn version(name: &ModuleName, look: &Look) -> String {
@@ -100,23 +100,19 @@ fn peer_memory(look: &Look) -> Check {
         let stack = &look.observed.rdma.stack;
         return check(id, CheckResult::Pass, format!("{module} exports {symbol} ({stack})"));
     }
-    match &look.observed.files {
-        Fact::Unknown(why) => check(id, CheckResult::Unknown, why.clone()),
-        Fact::Known(files) => match &files.exporter {
-            Some(module) => check(
-                id,
-                CheckResult::Pass,
-                format!(
-                    "the file of {module} exports {symbol}; whether it is loaded could not be seen"
-                ),
-            ),
-            None => {
-                let detail = format!("no module of this kernel exports {symbol}");
-                let finding = Finding::new(Reason::PeerMemoryUnsupported, symbol, detail);
-                by_finding(id, CheckResult::Fail, &finding, look)
-            }
-        },
+    let files = match &look.observed.files {
+        Fact::Unknown(why) => return check(id, CheckResult::Unknown, why.clone()),
+        Fact::Known(files) => files,
+    };
+    if let Some(module) = &files.exporter {
+        let detail = format!(
+            "the file of {module} exports {symbol}; whether it is loaded could not be seen"
+        );
+        return check(id, CheckResult::Pass, detail);
     }
+    let detail = format!("no module of this kernel exports {symbol}");
+    let finding = Finding::new(Reason::PeerMemoryUnsupported, symbol, detail);
+    by_finding(id, CheckResult::Fail, &finding, look)
 }
 
 fn port(look: &Look) -> Option<Check> {

@@ -80,7 +80,7 @@ impl Kmsg {
 
     /// The new lines, cut to a bearable size and number, and whether some were lost.
     pub(super) fn lines(&mut self) -> (Fact<Vec<String>>, bool) {
-        let (mut first, mut last, mut lost) = (Vec::new(), VecDeque::new(), false);
+        let (mut first, mut tail, mut lost) = (Vec::new(), VecDeque::new(), false);
         let read = self.read(|record| {
             for line in record.text.lines() {
                 let line = cut(line, LONGEST_LINE);
@@ -88,16 +88,16 @@ impl Kmsg {
                     first.push(line);
                     continue;
                 }
-                if last.len() == LAST_LINES {
-                    last.pop_front();
+                if tail.len() == LAST_LINES {
+                    tail.pop_front();
                     lost = true;
                 }
-                last.push_back(line);
+                tail.push_back(line);
             }
         });
         match read {
             Ok(overrun) => {
-                first.extend(last);
+                first.extend(tail);
                 (Fact::Known(first), lost || overrun)
             }
             Err(error) => (Fact::unknown(format!("the kernel log: {error}")), lost),

@@ -18,7 +18,42 @@ fn page(checks: &[peermemd::model::Check]) -> String {
 
 #[test]
 fn the_root_is_named_first_and_what_follows_is_folded() {
-    assert_snapshot!(page(&samples::checks()), @"");
+    assert_snapshot!(page(&samples::checks()), @r"
+    One thing is wrong (10 checks, 2 are worth a look, 1 could not be told)
+
+    ✗ policy.lockdown (lockdown)
+        Kernel lockdown forbids loading nvidia: the file is not signed, and lockdown
+        is 'integrity'.
+        What to do: Sign the module with a key that the kernel trusts ('mokutil
+        --import KEY.der', then reboot and confirm), or turn secure boot off.
+        From this follows: driver.nvidia, load.nvidia_peermem
+
+    Hardware
+      ✓ gpu             GPUs on PCI: 8
+      ✓ nic             RDMA network cards on PCI: 8
+
+    GPU driver
+      ✗ nvidia          follows from policy.lockdown
+
+    RDMA stack
+      ✓ ib_core         ib_core is loaded, version 24.10-1.1.4
+      ! port            no RDMA port is active
+
+    Policy
+      ✗ lockdown        see above
+      ? signatures      module.sig_enforce could not be read
+
+    Load
+      ✗ nvidia_peermem  follows from policy.lockdown
+
+    Rivals
+      ! modules-load    /etc/modules-load.d/gpu.conf:2 loads nvidia_peermem too,
+                        without waiting for the rest of the chain. Remove that line,
+                        now that peermemd loads nvidia_peermem.
+
+    Consumers
+      - all             nothing is registered that a program could see
+    ");
 }
 
 #[test]

@@ -60,17 +60,14 @@ fn body(examined: &Examined) -> Body<'_> {
 }
 
 fn render(session: &Session, examined: &Examined, bundle: Option<&PathBuf>) -> String {
-    let mut text = String::new();
-    if let Some(failure) = &examined.without_daemon {
+    let alone = examined.without_daemon.as_ref().map(|failure| {
         let note = "peermemctl has looked for itself; what only root can see is unknown.";
-        text.push_str(&format!("{} {note}\n\n", failure.reason()));
-    }
-    text.push_str(&view::doctor::render(&examined.checks, &session.screen));
-    if let Some(file) = bundle {
-        text.push_str(&format!(
-            "\nAll evidence is in {}; look through it before you send it.\n",
-            file.display()
-        ));
-    }
-    text
+        format!("{} {note}\n\n", failure.reason())
+    });
+    let page = view::doctor::render(&examined.checks, &session.screen);
+    let archive = bundle.map(|file| {
+        let file = file.display();
+        format!("\nAll evidence is in {file}; look through it before you send it.\n")
+    });
+    [alone.unwrap_or_default(), page, archive.unwrap_or_default()].concat()
 }

@@ -11,10 +11,13 @@ use crate::screen::Screen;
 /// How far what belongs to a finding stands in.
 const INDENT: usize = 4;
 
+/// An item that is wider pushes its text to the right.
+const WIDEST_ITEM: usize = 24;
+
 /// The whole page.
 pub fn render(checks: &[Check], screen: &Screen) -> String {
     let mut page = Page::new(screen);
-    let roots = follow::roots(checks);
+    let (roots, width) = (follow::roots(checks), widest(checks));
     verdict(&mut page, checks, &roots);
     for root in &roots {
         finding(&mut page, root, screen);
@@ -24,7 +27,7 @@ pub fn render(checks: &[Check], screen: &Screen) -> String {
         if !members.is_empty() {
             page.line("");
             page.line(&paint(BOLD, heading));
-            members_of(&mut page, &members, &roots, screen);
+            members_of(&mut page, &members, (&roots, width), screen);
         }
     }
     page.into_text()
@@ -34,7 +37,7 @@ pub fn render(checks: &[Check], screen: &Screen) -> String {
 pub fn section_of(checks: &[Check], screen: &Screen) -> String {
     let mut page = Page::new(screen);
     let members: Vec<_> = checks.iter().collect();
-    members_of(&mut page, &members, &[], screen);
+    members_of(&mut page, &members, (&[], widest(checks)), screen);
     page.into_text()
 }
 
@@ -84,13 +87,27 @@ fn indented(page: &mut Page<'_>, style: Style, text: &str, screen: &Screen) {
     }
 }
 
+/// The part of an id after its section.
+fn item(check: &Check) -> &str {
+    check.id.split_once('.').map_or(check.id.as_str(), |(_, item)| item)
+}
+
+/// The column that all sections share.
+fn widest(checks: &[Check]) -> usize {
+    checks.iter().map(|check| item(check).chars().count()).max().unwrap_or(0).min(WIDEST_ITEM)
+}
+
 /// The checks of a section, one line each; what is told above is not told again.
-fn members_of(page: &mut Page<'_>, members: &[&Check], roots: &[Root<'_>], screen: &Screen) {
+fn members_of(
+    page: &mut Page<'_>,
+    members: &[&Check],
+    (roots, width): (&[Root<'_>], usize),
+    screen: &Screen,
+) {
     let row = |check: &&Check| {
         let (mark, style) = mark(check.result, screen);
-        let item = check.id.split_once('.').map_or(check.id.as_str(), |(_, item)| item);
         let (rest_style, rest) = told(check, roots);
-        let cells = vec![(style, mark.to_owned()), (PLAIN, item.to_owned())];
+        let cells = vec![(style, mark.to_owned()), (PLAIN, format!("{:<width$}", item(check)))];
         Row::new(cells).rest(rest_style, page::clean(&rest))
     };
     let rows: Vec<_> = members.iter().map(row).collect();

@@ -32,7 +32,9 @@ pub(super) fn files_by_name(directory: &Path, names: &[String]) -> BTreeMap<Stri
             }
         }
     }
-    found.values_mut().for_each(|paths| paths.sort_unstable());
+    for paths in found.values_mut() {
+        paths.sort_unstable();
+    }
     found
 }
 
