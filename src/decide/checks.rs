@@ -64,6 +64,10 @@ pub fn checks(look: &Look) -> Vec<Check> {
     if look.decision.state == State::NotApplicable {
         found.iter_mut().for_each(skip);
     }
+    // What does not apply needs nothing done.
+    for check in found.iter_mut().filter(|check| check.result == CheckResult::Skip) {
+        check.remedy.clear();
+    }
     found
 }
 
@@ -71,7 +75,6 @@ pub fn checks(look: &Look) -> Vec<Check> {
 fn skip(check: &mut Check) {
     if matches!(check.result, CheckResult::Fail | CheckResult::Warn | CheckResult::Unknown) {
         check.result = CheckResult::Skip;
-        check.remedy.clear();
     }
 }
 
