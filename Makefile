@@ -32,6 +32,7 @@ test:
 vm-test: deb
 	tests/vm/setup
 	tests/vm/run --deb "$$(scripts/package-path deb)"
+	$(CARGO) test --locked --test debian_modules -- --ignored
 
 bench: deb
 	scripts/setup test

@@ -10,7 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// Where each kind of file of the tree goes.
-const PLACES: [(&str, &str, &str); 9] = [
+const PLACES: [(&str, &str, &str); 10] = [
     ("systemd", "service", "usr/lib/systemd/system"),
     ("systemd", "target", "usr/lib/systemd/system"),
     ("systemd", "preset", "usr/lib/systemd/system-preset"),
@@ -20,6 +20,7 @@ const PLACES: [(&str, &str, &str); 9] = [
     ("docs", "md", "usr/share/doc/peermemd"),
     ("packaging/examples", "sh", "usr/share/doc/peermemd/examples"),
     ("packaging/examples", "conf", "usr/share/doc/peermemd/examples"),
+    ("packaging/examples", "install", "usr/share/doc/peermemd/examples"),
 ];
 
 fn checkout() -> &'static Path {

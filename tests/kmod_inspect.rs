@@ -11,6 +11,7 @@ use std::process::Command;
 
 use module_tree::{Fixture, GET_PAGES, REGISTER, debian_stack, name, run, stack, stand_in};
 use peermemd::host::linux::inspect::InspectRequest;
+use peermemd::host::linux::kmodfile::KernelModule;
 use peermemd::host::linux::libkmod::{Context, Module, ModuleTree};
 use peermemd::model::{Desired, Fact, InitState, ModuleName, Resolution, Symbol};
 
@@ -256,8 +257,10 @@ fn the_kmod_crate_and_our_own_calls_agree() {
         let ours = context.module(module.as_str()).unwrap();
         let its = theirs.module_new_from_name(module.as_str()).unwrap();
         assert_eq!(its.path().map(PathBuf::from), ours.path(), "{module}");
-        for symbol in ours.symbols().unwrap_or_default() {
-            let alias = format!("symbol:{}", symbol.name);
+        let exports =
+            ours.path().map(|path| KernelModule::open(&path).unwrap().symbols().unwrap().exports);
+        for symbol in exports.unwrap_or_default().keys() {
+            let alias = format!("symbol:{symbol}");
             let names = |list: Vec<String>| list.into_iter().map(|text| name(&text)).collect();
             let found: Vec<_> = theirs
                 .module_new_from_lookup(&alias)

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::memory::Memory;
 use super::{Decision, decide};
 use crate::model::{
-    BootLoaders, Desired, Fact, Files, GpuDriver, InitState, Kernel, LoadedModule, LoggedErrors,
-    ModuleFile, ModuleName, Moment, Monotonic, Observed, Pci, PciDevice, PeerClient, PeerDirectory,
-    Rdma, Resolution, SeenHardware, Symbol,
+    BootLoaders, Desired, Fact, FileDetails, Files, GpuDriver, InitState, Kernel, KernelTree,
+    LoadedModule, LoggedErrors, ModuleFile, ModuleName, Moment, Monotonic, Observed, Pci,
+    PciDevice, PeerClient, PeerDirectory, Rdma, Resolution, SeenHardware, Symbol,
 };
 
 pub(super) const REGISTER: &str = "ib_register_peer_memory_client";
@@ -55,6 +55,7 @@ pub(super) fn node() -> Observed {
             exporter: Some(name("ib_core")),
             tree_stamp: 1,
             modprobe_stamp: 1,
+            kernel: KernelTree::default(),
             ..Files::default()
         }),
         rdma: Rdma {
@@ -169,6 +170,7 @@ fn file(module: &str) -> ModuleFile {
         needs: Fact::Known(Vec::new()),
         exports: Fact::Known(Vec::new()),
         imports_mm_kobj: Fact::Known(false),
+        details: FileDetails { versioned: true, ..FileDetails::default() },
     }
 }
 

@@ -1,9 +1,20 @@
 //! Whether a module would load, judged from files and policy without trying.
+//!
+//! Each judgement is an [`Objection`], certain or only likely. Only a certain one keeps a load
+//! from being tried: the kernel is bound to refuse it. What rests on something that may be out of
+//! date (a list of the kernel's exports, a provider that is loaded from another build) is likely.
+
+mod format;
+mod parameters;
+mod policy;
+pub mod report;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod wording;
 
 use super::loaded;
-use crate::model::{
-    Desired, Fact, Finding, ModuleFile, ModuleName, Observed, Reason, Resolution, Symbol,
-};
+use crate::model::{Desired, Fact, Finding, ModuleFile, ModuleName, Observed, Reason};
 
 /// Proof that nothing known speaks against loading a module, as of one observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +75,12 @@ pub fn objections(module: &ModuleName, desired: &Desired, observed: &Observed) -
         return vec![certain(Reason::ModuleNotFound, module, detail)];
     };
     let mut found = Vec::new();
-    found.extend(policy(module, file, observed));
+    found.extend(policy::objection(module, file, observed));
+    found.extend(format::objections(module, file, files));
     if desired.role(module).is_some_and(crate::model::Role::registers) {
-        found.extend(symbols(module, file, desired, observed));
+        found.extend(symbols::objections(module, file, desired, observed));
     }
+    found.extend(parameters::objection(module, file));
     found
 }
 
@@ -87,105 +100,8 @@ fn certain(reason: Reason, module: &ModuleName, detail: impl Into<String>) -> Ob
     Objection { finding: Finding::new(reason, module, detail), certain: true }
 }
 
-fn policy(module: &ModuleName, file: &ModuleFile, observed: &Observed) -> Option<Objection> {
-    let kernel = &observed.kernel;
-    if kernel.modules_disabled == Some(true) {
-        return Some(certain(Reason::ModulesDisabled, module, "kernel.modules_disabled = 1"));
-    }
-    if let Some(origin) = &file.deny_listed {
-        return Some(certain(Reason::DenyListed, module, origin.clone()));
-    }
-    if kernel.denied_on_command_line.contains(module) {
-        let detail = "module_blacklist= on the kernel command line";
-        return Some(certain(Reason::DenyListed, module, detail));
-    }
-    // Whether a key is trusted cannot be told from here; that there is no signature can. An
-    // install command may load another file than the one that was looked at.
-    if file.signer.is_none() && matches!(file.resolution, Resolution::File(_)) {
-        if kernel.signatures_enforced == Some(true) {
-            let detail = "the file is not signed, and the kernel enforces signatures";
-            return Some(certain(Reason::SignatureRejected, module, detail));
-        }
-        if let Some(level) = kernel.lockdown.as_deref().filter(|&level| level != "none") {
-            let detail = format!("the file is not signed, and lockdown is '{level}'");
-            return Some(certain(Reason::Lockdown, module, detail));
-        }
-    }
-    None
-}
-
-fn symbols(
-    module: &ModuleName,
-    file: &ModuleFile,
-    desired: &Desired,
-    observed: &Observed,
-) -> Vec<Objection> {
-    let Fact::Known(needs) = &file.needs else { return Vec::new() };
-    let exporter = exporter(observed);
-    if !needs.iter().any(|symbol| symbol.name == desired.register_symbol) {
-        let mut detail = format!("it does not use {}", desired.register_symbol);
-        if exporter.is_none() {
-            detail.push_str("; the installed RDMA stack has no peer-memory interface either");
-        }
-        return vec![certain(Reason::BuiltWithoutPeerMemory, module, detail)];
-    }
-    if exporter.is_none() {
-        let detail = format!("no module of this kernel exports {}", desired.register_symbol);
-        return vec![certain(Reason::PeerMemoryUnsupported, module, detail)];
-    }
-    versions(module, needs, observed)
-}
-
-/// The module that exports the registration symbol: the loaded one if that is known, else the
-/// one on disk.
-fn exporter(observed: &Observed) -> Option<ModuleName> {
-    match &observed.rdma.live_exporter {
-        Fact::Known(Some(module)) => Some(module.clone()),
-        Fact::Known(None) | Fact::Unknown(_) => observed.files.known()?.exporter.clone(),
-    }
-}
-
-fn versions(module: &ModuleName, needs: &[Symbol], observed: &Observed) -> Vec<Objection> {
-    let Fact::Known(files) = &observed.files else { return Vec::new() };
-    let versioned = needs.iter().any(|need| need.crc.is_some());
-    let mut found = Vec::new();
-    for need in needs {
-        let offers = files.modules.iter().filter_map(|(provider, file)| {
-            let offer = file.exports.known()?.iter().find(|offer| offer.name == need.name)?;
-            Some((provider, file, offer))
-        });
-        for (provider, file, offer) in offers {
-            let finding = match (need.crc, offer.crc) {
-                (Some(wanted), Some(offered)) if wanted != offered => {
-                    mismatch(module, need, provider, (wanted, offered))
-                }
-                (None, Some(_)) if versioned => Finding::new(
-                    Reason::SymbolVersionMissing,
-                    module,
-                    format!("{}, exported by {provider}", need.name),
-                ),
-                _ => continue,
-            };
-            found.push(Objection {
-                finding,
-                certain: file_is_what_counts(provider, file, observed),
-            });
-        }
-    }
-    found
-}
-
-fn mismatch(
-    module: &ModuleName,
-    need: &Symbol,
-    provider: &ModuleName,
-    (wanted, offered): (u32, u32),
-) -> Finding {
-    let detail = format!(
-        "it wants {} with CRC {wanted:#010x}, {provider} offers {offered:#010x}",
-        need.name
-    );
-    Finding::new(Reason::SymbolVersionMismatch, module, detail)
+fn likely(reason: Reason, module: &ModuleName, detail: impl Into<String>) -> Objection {
+    Objection { finding: Finding::new(reason, module, detail), certain: false }
 }
 
 /// Whether the file's symbols are those that a load will meet: the provider is not loaded yet, or

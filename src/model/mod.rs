@@ -11,6 +11,7 @@ mod gpu;
 mod hold;
 mod logged;
 mod module;
+mod module_file;
 mod observed;
 mod outcome;
 mod reason;
@@ -29,6 +30,9 @@ pub use gpu::{GpuDriver, GpuFlavour};
 pub use hold::{Asker, Hold, HoldKind, HoldName, InvalidHold, Scope, What};
 pub use logged::LoggedErrors;
 pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
+pub use module_file::{
+    FileDetails, ImageSymbols, KernelTree, OptionWord, Parameter, Rebuild, Restriction,
+};
 pub use observed::{
     BootLoaders, Files, Kernel, LoadedModule, ModuleFile, Observed, OptionLine, Pci, PciDevice,
     PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, SeenHardware, Swap, SwapKind,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, GpuDriver, InitState, LoggedErrors, ModuleName, What};
+use super::{Fact, FileDetails, GpuDriver, InitState, KernelTree, LoggedErrors, ModuleName, What};
 
 /// Everything that one look brought back. Each part that can fail to be read says so itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +86,9 @@ pub struct Files {
     pub tree_stamp: u64,
     /// Changes whenever the *effective* modprobe configuration for the configured set does.
     pub modprobe_stamp: u64,
+    /// What the tree says of its kernel, as far as a client's load depends on it.
+    #[serde(default)]
+    pub kernel: KernelTree,
 }
 
 /// An `options` line of modprobe.d.
@@ -146,6 +149,9 @@ pub struct ModuleFile {
     pub exports: Fact<Vec<Symbol>>,
     /// Whether it imports `mm_kobj`: an exporter that does makes `memory_peers`.
     pub imports_mm_kobj: Fact<bool>,
+    /// What only the judgement before a load asks for.
+    #[serde(default)]
+    pub details: FileDetails,
 }
 
 /// A symbol with its version.

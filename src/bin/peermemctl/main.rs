@@ -10,6 +10,7 @@ mod command;
 mod document;
 mod exit;
 mod failure;
+mod foresight;
 mod local;
 mod offline;
 mod output;

@@ -8,9 +8,13 @@ mod boot;
 mod client_log;
 mod file;
 mod files;
+pub mod glance;
 mod gpu;
 pub mod inspect;
 mod kernel;
+
+pub mod kernels;
+pub mod kmodfile;
 mod kmsg;
 pub mod libkmod;
 mod loader;

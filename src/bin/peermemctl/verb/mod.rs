@@ -12,6 +12,7 @@ mod list;
 mod log_level;
 mod monitor;
 mod plan;
+mod preflight;
 mod reconcile;
 mod reload;
 mod reset_failed;
@@ -55,6 +56,8 @@ verbs! {
     Doctor = doctor;
     /// Show which programs can see the registration
     Consumers = consumers;
+    /// Judge before a load or a reboot whether the client will load
+    Preflight = preflight;
     /// Check the state for a monitoring system
     Check = check;
     /// Wait until the node is ready, or until it is clear what it comes to

@@ -1,10 +1,10 @@
 //! What a load would take: each configured module's file, configuration and symbols.
 //!
-//! Runs in a worker process of its own, since it reads files that may be damaged through a
-//! library that may not survive them. libkmod says what counts; `modprobe_config` only
-//! where it stands.
+//! libkmod says what counts: which file, which configuration; `modprobe_config` only says where
+//! a line stands. The files themselves are read by `kmodfile`, which no damage can harm. It all
+//! runs in a worker process of its own, since libkmod's own index may be damaged, too.
 
-mod build_id;
+mod facts;
 mod file;
 mod resolve;
 mod shadowed;
@@ -12,19 +12,26 @@ mod sources;
 mod stamp;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::kernels::Root;
 use super::libkmod::index::{Index, IndexError};
 use super::libkmod::{Context, KmodError, ModuleTree};
-use crate::model::{Desired, Fact, Files, ModuleFile, ModuleName, OptionLine};
+use crate::model::{Desired, Fact, Files, KernelTree, ModuleFile, ModuleName, OptionLine};
+use file::Opened;
 use resolve::Resolved;
 use sources::Sources;
 
 /// What to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InspectRequest {
+    /// Root of the system that the tree belongs to.
+    pub root: PathBuf,
+    /// The kernel; empty for the one that runs.
+    pub release: String,
     /// Which kernel's modules, and which configuration.
     pub tree: ModuleTree,
     /// The configured set, and what else is asked about.
@@ -39,6 +46,8 @@ impl InspectRequest {
     /// The modules of the running kernel: the configured set and those `beside` it.
     pub fn of_running_kernel(desired: &Desired, beside: &BTreeSet<ModuleName>) -> Self {
         Self {
+            root: PathBuf::from("/"),
+            release: String::new(),
             tree: ModuleTree::default(),
             modules: desired.modules().chain(beside).cloned().collect(),
             clients: [&desired.client].into_iter().chain(&desired.legacy).cloned().collect(),
@@ -46,11 +55,15 @@ impl InspectRequest {
         }
     }
 
-    /// The modules in `directory`, which is `/lib/modules/RELEASE` below some root. The
-    /// configuration is still the host's: modprobe.d of another root is nobody's business here.
-    pub fn of_directory(desired: &Desired, directory: PathBuf) -> Self {
-        let tree = ModuleTree { directory: Some(directory), config: None };
-        Self { tree, ..Self::of_running_kernel(desired, &BTreeSet::new()) }
+    /// The modules of `release` below `root`, with the configuration of that root.
+    pub fn of_kernel(desired: &Desired, root: &Root, release: &str) -> io::Result<Self> {
+        let directory = root.resolve(&Path::new("/lib/modules").join(release))?;
+        let foreign = root.path() != Path::new("/");
+        let config = foreign.then(|| sources::directories(root)).transpose()?;
+        let tree = ModuleTree { directory: Some(directory), config };
+        let root = root.path().to_owned();
+        let running = Self::of_running_kernel(desired, &BTreeSet::new());
+        Ok(Self { root, tree, release: release.to_owned(), ..running })
     }
 }
 
@@ -82,22 +95,26 @@ pub fn inspect(
     let index = Index::open(request.tree.directory.as_deref())?;
     let context = Context::new(&request.tree)?;
     let sources = Sources::read(request.tree.config.as_deref());
+    let root = Root::new(&request.root);
     let mut resolved = BTreeMap::new();
     for module in &request.modules {
         reading(module);
-        if let Some(found) = resolve::resolve(&context, &sources, module)? {
+        if let Some(found) = resolve::resolve(&context, &root, &sources, module)? {
             resolved.insert(module.clone(), found);
         }
     }
-    let tree = Tree { names: kernel_names(&resolved), index, request };
-    Ok(Files {
+    let mut tree = Tree { names: kernel_names(&resolved), index, request, root, vermagic: None };
+    let mut files = Files {
         shadowed: shadowed(&tree.index.directory(), &resolved),
         option_lines: option_lines(&sources, &resolved),
         modprobe_stamp: stamp::configuration(&context, &request.modules)?,
-        exporter: tree.index.exporter(&request.register_symbol)?.map(|name| tree.kernel_name(name)),
+        exporter: tree.exporter(&request.register_symbol)?,
         tree_stamp: stamp::tree(&tree.index.directory())?,
         modules: tree.files(&resolved, reading)?,
-    })
+        kernel: KernelTree::default(),
+    };
+    facts::complete(&tree, &mut files)?;
+    Ok(files)
 }
 
 fn shadowed(
@@ -129,8 +146,11 @@ fn option_lines(
 struct Tree<'request> {
     index: Index,
     request: &'request InspectRequest,
+    root: Root,
     /// From the name of a renamed file to the name that the kernel will know it by.
     names: BTreeMap<ModuleName, ModuleName>,
+    /// `vermagic` of a file that was built together with the kernel.
+    vermagic: Option<String>,
 }
 
 impl Tree<'_> {
@@ -138,41 +158,69 @@ impl Tree<'_> {
         self.names.get(&name).cloned().unwrap_or(name)
     }
 
+    /// The module that exports a symbol, under the kernel's name of it.
+    fn exporter(&self, symbol: &str) -> Result<Option<ModuleName>, IndexError> {
+        Ok(self.index.exporter(symbol)?.map(|name| self.kernel_name(name)))
+    }
+
+    /// The kernel that the tree is for.
+    fn release(&self) -> String {
+        if self.request.release.is_empty() {
+            let directory = self.index.directory();
+            return directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        self.request.release.clone()
+    }
+
+    /// Clients first: what they need decides what is of interest in the others. One file is open
+    /// at a time.
     fn files(
-        &self,
+        &mut self,
         resolved: &BTreeMap<ModuleName, Resolved<'_>>,
         reading: &mut dyn FnMut(&ModuleName),
     ) -> Result<BTreeMap<ModuleName, ModuleFile>, InspectError> {
+        let is_client = |module: &ModuleName| self.request.clients.contains(module);
+        let (clients, others): (Vec<_>, Vec<_>) =
+            resolved.iter().partition(|(module, _)| is_client(module));
         let mut files = BTreeMap::new();
-        for (module, found) in resolved {
+        for (module, found) in clients {
             reading(module);
-            files.insert(module.clone(), self.describe(module, found)?);
+            let opened = Opened::of(found, &self.root);
+            let mut file = self.describe(found, opened.as_ref())?;
+            file::read_needs(found, opened.as_ref(), &mut file);
+            files.insert(module.clone(), file);
         }
-        let needed = needed_by(&files);
-        for module in self.providers(&files)? {
-            reading(&module);
-            if let (Some(file), Some(found)) = (files.get_mut(&module), resolved.get(&module)) {
-                file::read_provider(found, &needed, file);
+        let mut needed = needed_by(&files);
+        // What a client that was built without it would need.
+        needed.insert(self.request.register_symbol.clone());
+        let providers = self.providers(&files)?;
+        for (module, found) in others {
+            reading(module);
+            let opened = Opened::of(found, &self.root);
+            let mut file = self.describe(found, opened.as_ref())?;
+            if providers.contains(module) {
+                file::read_provider(found, opened.as_ref(), &needed, &mut file);
             }
+            files.insert(module.clone(), file);
         }
         Ok(files)
     }
 
     fn describe(
-        &self,
-        module: &ModuleName,
+        &mut self,
         found: &Resolved<'_>,
+        opened: Option<&Opened>,
     ) -> Result<ModuleFile, InspectError> {
         let depends = match &found.file {
             Some(_) => self.index.dependencies(&found.module.name())?,
             None => Vec::new(),
         };
         let depends = depends.into_iter().map(|name| self.kernel_name(name)).collect();
-        let mut described = file::describe(found, depends);
-        if self.request.clients.contains(module) {
-            file::read_needs(found, &mut described);
+        let described = file::describe(found, opened, depends);
+        if described.in_tree && self.vermagic.is_none() {
+            self.vermagic.clone_from(&described.file.vermagic);
         }
-        Ok(described)
+        Ok(described.file)
     }
 
     /// The configured modules that a client may link to.
@@ -180,10 +228,9 @@ impl Tree<'_> {
         &self,
         files: &BTreeMap<ModuleName, ModuleFile>,
     ) -> Result<BTreeSet<ModuleName>, InspectError> {
-        let exporter = self.index.exporter(&self.request.register_symbol)?;
-        let clients = self.request.clients.iter().filter_map(|client| files.get(client));
-        let linked = clients.flat_map(|file| file.depends.iter().cloned());
-        Ok(linked.chain(exporter.map(|name| self.kernel_name(name))).collect())
+        let exporter = self.exporter(&self.request.register_symbol)?;
+        let linked = files.values().flat_map(|file| file.depends.iter().cloned());
+        Ok(linked.chain(exporter).collect())
     }
 }
 

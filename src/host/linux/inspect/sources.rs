@@ -5,8 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::host::linux::kernels::Root;
 use crate::host::linux::modprobe_config::{Directive, Keyword, parse};
 use crate::model::OptionLine;
+use crate::model::OptionWord;
 
 /// Where libkmod looks, strongest first. Which of the last two it knows depends on how it was
 /// built; on most systems they are the same directory.
@@ -20,6 +22,11 @@ const DIRECTORIES: [&str; 5] = [
 
 /// More than this of one file is not read.
 const FILE_LIMIT: u64 = 1024 * 1024;
+
+/// The directories of the system at `root`.
+pub(super) fn directories(root: &Root) -> io::Result<Vec<PathBuf>> {
+    DIRECTORIES.iter().map(|directory| root.resolve(Path::new(directory))).collect()
+}
 
 /// The directives of all files, in the order in which libkmod reads them.
 #[derive(Debug, Default)]
@@ -70,10 +77,35 @@ impl Sources {
         lines.map(line).collect()
     }
 
+    /// The words of the effective options of a module that is known under these names, each with
+    /// the line that says it.
+    pub(super) fn option_words(&self, options: &str, names: &[&str]) -> Vec<OptionWord> {
+        let says = |word: &str| {
+            self.find(|directive| {
+                directive.keyword == Keyword::Options
+                    && names.contains(&directive.name.as_str())
+                    && words(&directive.value).any(|said| said == word)
+            })
+        };
+        words(options)
+            .map(|word| OptionWord { word: word.to_owned(), origin: says(word) })
+            .collect()
+    }
+
     fn find(&self, fits: impl Fn(&Directive) -> bool) -> Option<String> {
         let (path, directive) = self.directives.iter().find(|(_, directive)| fits(directive))?;
         Some(format!("{}:{}", path.display(), directive.line))
     }
+}
+
+/// Words between blanks, which quotes keep together.
+fn words(options: &str) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    let split = move |c: char| {
+        quoted ^= c == '"';
+        c.is_whitespace() && !quoted
+    };
+    options.split(split).filter(|word| !word.is_empty())
 }
 
 /// The files by name: sorted by it, and of one name only that in the strongest directory.

@@ -8,7 +8,7 @@ use std::ptr;
 
 use kmod_sys::kmod_ctx;
 
-use super::list::{Kind, List};
+use super::list::List;
 use super::module::Module;
 use super::{KmodError, ModuleTree, check};
 
@@ -46,7 +46,7 @@ impl Context {
     /// as part of the kernel. Empty when there is none.
     pub fn lookup(&self, alias: &str) -> Result<Vec<Module<'_>>, KmodError> {
         let name = c_text(alias)?;
-        let mut list = List::empty(Kind::Modules);
+        let mut list = List::empty();
         // SAFETY: the context is valid, the name NUL-terminated, and the list empty, as demanded.
         let value = unsafe {
             kmod_sys::kmod_module_new_from_lookup(self.raw, name.as_ptr(), &raw mut list.head)

@@ -1,4 +1,4 @@
-//! libkmod's linked lists, each freed by the function of its kind.
+//! libkmod's linked lists of modules.
 #![allow(unsafe_code, reason = "libkmod's C interface")]
 
 use std::ffi::{CStr, c_char};
@@ -6,27 +6,17 @@ use std::ptr;
 
 use kmod_sys::kmod_list;
 
-/// How a kind of list is freed. libkmod has one function for each kind, and the wrong one
-/// corrupts the heap.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
-    Modules,
-    Info,
-    Symbols,
-    DependencySymbols,
-}
-
-/// A list that is freed with its kind's function when dropped.
+/// A list of modules. Each kind of list has a function of its own that frees it; this one is the
+/// only kind that is asked for.
 #[derive(Debug)]
 pub(super) struct List {
-    kind: Kind,
     pub(super) head: *mut kmod_list,
 }
 
 impl List {
     /// An empty list, to be filled by a libkmod call through `head`.
-    pub(super) fn empty(kind: Kind) -> Self {
-        Self { kind, head: ptr::null_mut() }
+    pub(super) fn empty() -> Self {
+        Self { head: ptr::null_mut() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -48,20 +38,9 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        // SAFETY: `head` is null, which each of these functions takes for the empty list, or a
-        // list of this kind that libkmod handed over and nobody else frees.
-        unsafe {
-            match self.kind {
-                Kind::Modules => {
-                    kmod_sys::kmod_module_unref_list(self.head);
-                }
-                Kind::Info => kmod_sys::kmod_module_info_free_list(self.head),
-                Kind::Symbols => kmod_sys::kmod_module_symbols_free_list(self.head),
-                Kind::DependencySymbols => {
-                    kmod_sys::kmod_module_dependency_symbols_free_list(self.head);
-                }
-            }
-        }
+        // SAFETY: `head` is null, which the function takes for the empty list, or a list of
+        // modules that libkmod handed over and nobody else frees.
+        unsafe { kmod_sys::kmod_module_unref_list(self.head) };
     }
 }
 

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use context::Context;
 pub use install::{Installs, STDERR_LIMIT};
-pub use module::{DependencySymbol, Info, Module, Probe};
+pub use module::{Module, Probe};
 
 /// Which modules and which configuration libkmod is to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,29 +2,16 @@
 //! and removed.
 #![allow(unsafe_code, reason = "libkmod's C interface")]
 
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::ptr;
 
-use kmod_sys::{kmod_list, kmod_module};
+use kmod_sys::kmod_module;
 
 use super::install::{Installs, run_install};
-use super::list::{Kind, List, copy};
+use super::list::{List, copy};
 use super::{Context, KmodError, check};
-use crate::model::{InitState, Symbol};
-
-/// The fields of `.modinfo`, and of the signature. Of a repeated key the first value is kept.
-pub type Info = BTreeMap<String, String>;
-
-/// A symbol that a module needs from elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DependencySymbol {
-    /// Name and version; no version when the file carries none for it.
-    pub symbol: Symbol,
-    /// The module loads without it.
-    pub weak: bool,
-}
+use crate::model::InitState;
 
 /// How an insertion went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +74,8 @@ impl<'context> Module<'context> {
 
     /// Whether its `install` command is passed over, since a soft dependency of it is found.
     pub fn ignores_install_command(&self) -> bool {
-        let mut before = List::empty(Kind::Modules);
-        let mut after = List::empty(Kind::Modules);
+        let mut before = List::empty();
+        let mut after = List::empty();
         // SAFETY: the module is valid and both lists are empty, as demanded.
         let value = unsafe {
             kmod_sys::kmod_module_get_softdeps(self.raw, &raw mut before.head, &raw mut after.head)
@@ -101,44 +88,6 @@ impl<'context> Module<'context> {
         let flags =
             kmod_sys::kmod_probe_KMOD_PROBE_DRY_RUN | kmod_sys::kmod_probe_KMOD_PROBE_IGNORE_LOADED;
         self.probe(flags, &mut Installs::default()) > 0
-    }
-
-    /// The fields of its `.modinfo` section.
-    pub fn info(&self) -> Result<Info, KmodError> {
-        let mut list = List::empty(Kind::Info);
-        // SAFETY: the module is valid and the list empty, as demanded.
-        let value = unsafe { kmod_sys::kmod_module_get_info(self.raw, &raw mut list.head) };
-        check(value, "read the fields of", &self.name())?;
-        let mut info = Info::new();
-        for entry in list.entries() {
-            // SAFETY: `entry` is an entry of a live list of fields.
-            let key = unsafe { copy(kmod_sys::kmod_module_info_get_key(entry)) };
-            // SAFETY: as above.
-            let value = unsafe { copy(kmod_sys::kmod_module_info_get_value(entry)) };
-            if let (Some(key), Some(value)) = (key, value) {
-                info.entry(key).or_insert(value);
-            }
-        }
-        Ok(info)
-    }
-
-    /// The symbols that it exports.
-    pub fn symbols(&self) -> Result<Vec<Symbol>, KmodError> {
-        let mut list = List::empty(Kind::Symbols);
-        // SAFETY: the module is valid and the list empty, as demanded.
-        let value = unsafe { kmod_sys::kmod_module_get_symbols(self.raw, &raw mut list.head) };
-        check(value, "read the exported symbols of", &self.name())?;
-        Ok(list.entries().filter_map(exported).collect())
-    }
-
-    /// The symbols that it needs.
-    pub fn dependency_symbols(&self) -> Result<Vec<DependencySymbol>, KmodError> {
-        let mut list = List::empty(Kind::DependencySymbols);
-        // SAFETY: the module is valid and the list empty, as demanded.
-        let value =
-            unsafe { kmod_sys::kmod_module_get_dependency_symbols(self.raw, &raw mut list.head) };
-        check(value, "read the needed symbols of", &self.name())?;
-        Ok(list.entries().filter_map(needed).collect())
     }
 
     /// Inserts it as systemd-modules-load does: dependencies first, with options and `install`
@@ -182,31 +131,4 @@ impl Drop for Module<'_> {
         // SAFETY: `raw` carries a reference that this value owns, and gives back once.
         unsafe { kmod_sys::kmod_module_unref(self.raw) };
     }
-}
-
-fn exported(entry: *mut kmod_list) -> Option<Symbol> {
-    // SAFETY: `entry` is an entry of a live list of exported symbols.
-    let (name, crc) = unsafe {
-        let name = copy(kmod_sys::kmod_module_symbol_get_symbol(entry));
-        (name, kmod_sys::kmod_module_symbol_get_crc(entry))
-    };
-    Some(Symbol { name: name?, crc: version(crc) })
-}
-
-fn needed(entry: *mut kmod_list) -> Option<DependencySymbol> {
-    // SAFETY: `entry` is an entry of a live list of needed symbols.
-    let (name, crc, bind) = unsafe {
-        let name = copy(kmod_sys::kmod_module_dependency_symbol_get_symbol(entry));
-        let crc = kmod_sys::kmod_module_dependency_symbol_get_crc(entry);
-        (name, crc, kmod_sys::kmod_module_dependency_symbol_get_bind(entry))
-    };
-    Some(DependencySymbol {
-        symbol: Symbol { name: name?, crc: version(crc) },
-        weak: bind == i32::from(b'W'),
-    })
-}
-
-/// libkmod says 0 for "no version", and widens the 32 bits of a version to 64.
-fn version(crc: u64) -> Option<u32> {
-    u32::try_from(crc).ok().filter(|crc| *crc != 0)
 }

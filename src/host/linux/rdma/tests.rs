@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::*;
-use crate::model::{ModuleFile, Resolution};
+use crate::model::{FileDetails, ModuleFile, Resolution};
 
 fn name(text: &str) -> ModuleName {
     ModuleName::new(text).unwrap()
@@ -34,6 +34,7 @@ fn files(exporter: &str, build_id: &str, imports_mm_kobj: bool) -> Fact<Files> {
         needs: Fact::Known(vec![]),
         exports: Fact::Known(vec![]),
         imports_mm_kobj: Fact::Known(imports_mm_kobj),
+        details: FileDetails::default(),
     };
     let exporter = name(exporter);
     Fact::Known(Files {

@@ -10,9 +10,10 @@ use super::modprobe::{file_name, is_on_disk};
 use super::{Loaded, Node, exported, needed, text_of};
 use crate::host::simulated::scenario::{ModuleEntry, PciEntry, Probe, SwapWhat, UnitEntry};
 use crate::model::{
-    BootLoaders, Desired, Fact, Files, GpuDriver, GpuFlavour, InitState, Kernel, LoadedModule,
-    LoggedErrors, ModuleFile, ModuleName, Observed, OptionLine, Pci, PciDevice, PciMatch,
-    PeerDirectory, Rdma, Resolution, Role, RunningLoad, Swap, SwapKind, Symbol, Unit, What,
+    BootLoaders, Desired, Fact, FileDetails, Files, GpuDriver, GpuFlavour, InitState, Kernel,
+    KernelTree, LoadedModule, LoggedErrors, ModuleFile, ModuleName, Observed, OptionLine, Pci,
+    PciDevice, PciMatch, PeerDirectory, Rdma, Resolution, Role, RunningLoad, Swap, SwapKind,
+    Symbol, Unit, What,
 };
 
 /// The simulated boot.
@@ -106,6 +107,7 @@ impl Node {
             option_lines: self.option_lines(desired),
             tree_stamp: self.tree_stamp,
             modprobe_stamp: self.modprobe_stamp(desired),
+            kernel: KernelTree::default(),
         }
     }
 
@@ -177,6 +179,7 @@ impl Node {
             needs: symbols().map(|()| needs()),
             exports: symbols().map(|()| self.exports_for_clients(desired, entry)),
             imports_mm_kobj: symbols().map(|()| entry.imports_mm_kobj == Some(true)),
+            details: FileDetails::default(),
         })
     }
 

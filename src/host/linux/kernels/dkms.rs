@@ -1,0 +1,303 @@
+//! What DKMS has: read from its tree, which needs no command run, and from what `dkms status`
+//! printed.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::root::Root;
+
+const TREE: &str = "/var/lib/dkms";
+
+/// More entries than this of one directory are not looked at.
+const MOST: usize = 256;
+
+/// How far an entry has come for one kernel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Known, but built for no kernel.
+    Added,
+    /// Built, not installed.
+    Built,
+    /// Installed.
+    Installed,
+    /// Installed for another kernel and linked from there.
+    InstalledWeak {
+        /// That kernel.
+        from: String,
+    },
+    /// Its source is gone.
+    Broken,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added => f.write_str("added"),
+            Self::Built => f.write_str("built"),
+            Self::Installed => f.write_str("installed"),
+            Self::InstalledWeak { from } => write!(f, "installed-weak from {from}"),
+            Self::Broken => f.write_str("broken"),
+        }
+    }
+}
+
+/// A package of DKMS, for one kernel or for none yet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Package, such as `nvidia`.
+    pub package: String,
+    /// Its version.
+    pub version: String,
+    /// The kernel, if it was built for one.
+    pub kernel: Option<String>,
+    /// The architecture, likewise.
+    pub architecture: Option<String>,
+    /// How far it has come.
+    pub state: State,
+    /// What DKMS adds in words: that files differ or are missing.
+    pub notes: Vec<String>,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}: {}", self.package, self.version, self.state)
+    }
+}
+
+/// The entries in the tree, in order of name, version and kernel.
+pub fn read(root: &Root) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (package, directory) in directories(root, Path::new(TREE)) {
+        for (version, directory) in directories(root, &directory) {
+            entries.extend(of_version(root, &package, &version, &directory));
+        }
+    }
+    entries.sort();
+    entries
+}
+
+/// The entry whose build for `release` is the file installed at `path` (as it is called inside).
+pub fn owner(root: &Root, release: &str, path: &Path) -> Option<Entry> {
+    let name = path.file_name()?.to_str()?;
+    let stem = name.split(".ko").next()?;
+    read(root).into_iter().find(|entry| {
+        let built = entry.kernel.as_deref() == Some(release)
+            && matches!(entry.state, State::Installed | State::InstalledWeak { .. });
+        built && built_files(root, entry).any(|file| file.split(".ko").next() == Some(stem))
+    })
+}
+
+fn built_files(root: &Root, entry: &Entry) -> impl Iterator<Item = String> {
+    let directory = entry.kernel.as_ref().zip(entry.architecture.as_ref()).map(|(kernel, arch)| {
+        Path::new(TREE)
+            .join(&entry.package)
+            .join(&entry.version)
+            .join(kernel)
+            .join(arch)
+            .join("module")
+    });
+    let read = directory.and_then(|path| fs::read_dir(root.resolve(&path).ok()?).ok());
+    let names = read.into_iter().flatten().flatten().take(MOST);
+    names.map(|file| file.file_name().to_string_lossy().into_owned())
+}
+
+fn of_version(root: &Root, package: &str, version: &str, directory: &Path) -> Vec<Entry> {
+    let entry = |kernel: Option<&str>, architecture: Option<&str>, state| Entry {
+        package: package.to_owned(),
+        version: version.to_owned(),
+        kernel: kernel.map(str::to_owned),
+        architecture: architecture.map(str::to_owned),
+        state,
+        notes: Vec::new(),
+    };
+    let source = directory.join("source");
+    let has_source = root.resolve(&source).is_ok_and(|path| path.exists());
+    if !has_source {
+        let is_entry = root.path().join(source.strip_prefix("/").unwrap_or(&source)).is_symlink();
+        return if is_entry { vec![entry(None, None, State::Broken)] } else { Vec::new() };
+    }
+    let mut built = Vec::new();
+    for (kernel, directory) in directories(root, directory).into_iter().filter(is_of_a_kernel) {
+        for (architecture, directory) in directories(root, &directory) {
+            if root.resolve(&directory.join("module")).is_ok_and(|path| path.is_dir()) {
+                let state = installed(root, (package, version), (&kernel, &architecture));
+                built.push(entry(Some(&kernel), Some(&architecture), state));
+            }
+        }
+    }
+    if built.is_empty() { vec![entry(None, None, State::Added)] } else { built }
+}
+
+/// `source` and `build` stand beside the kernels.
+fn is_of_a_kernel((name, _): &(String, PathBuf)) -> bool {
+    !matches!(name.as_str(), "source" | "build" | "original_module")
+}
+
+/// A link `kernel-K-ARCH` beside the versions says that one of them is installed. Before 2.0 it
+/// was `kernel-K`. That of a weak install leads to another kernel's build.
+fn installed(root: &Root, (package, version): (&str, &str), (kernel, arch): (&str, &str)) -> State {
+    let names = [format!("kernel-{kernel}-{arch}"), format!("kernel-{kernel}")];
+    let package = Path::new(TREE).join(package);
+    let outside = |path: &Path| root.path().join(path.strip_prefix("/").unwrap_or(path));
+    for name in names {
+        let Ok(target) = outside(&package.join(name)).read_link() else { continue };
+        let parts: Vec<_> = target.iter().rev().take(3).filter_map(|part| part.to_str()).collect();
+        // …/VERSION/KERNEL/ARCH, or VERSION/KERNEL.
+        if parts.first() == Some(&kernel) && parts.get(1) == Some(&version) {
+            return State::Installed;
+        }
+        match parts[..] {
+            [_, of, at] if at == version && of == kernel => return State::Installed,
+            [_, of, at] if at == version => return State::InstalledWeak { from: of.to_owned() },
+            _ => {}
+        }
+    }
+    State::Built
+}
+
+/// The real directories in a directory, by name.
+fn directories(root: &Root, path: &Path) -> Vec<(String, PathBuf)> {
+    let read = root.resolve(path).ok().and_then(|path| fs::read_dir(path).ok());
+    let entries = read.into_iter().flatten().flatten().take(MOST);
+    let mut found: Vec<_> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| {
+            Some((entry.file_name().to_str()?.to_owned(), path.join(entry.file_name())))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// What `dkms status` printed, before and since version 2.8.6. Lines that are not of this kind
+/// are left out.
+pub fn parse_status(text: &str) -> Vec<Entry> {
+    text.lines().take(4096).filter_map(parse_line).collect()
+}
+
+/// `nvidia, 570.1, 6.8.0, x86_64: installed (Original modules exist)`, since 2.8.6 with a slash
+/// after the name; weak ones keep the comma.
+fn parse_line(line: &str) -> Option<Entry> {
+    let (what, state) = line.trim().split_once(": ")?;
+    let mut fields = what.split([',', '/']).map(str::trim);
+    let (package, version) = (fields.next()?, fields.next()?);
+    if package.is_empty() || version.is_empty() || package.contains(char::is_whitespace) {
+        return None;
+    }
+    let (state, notes) = state.split_once(" (").unwrap_or((state, ""));
+    let state = state.trim();
+    let state = match state.split_once(" from ") {
+        Some(("installed-weak", from)) => State::InstalledWeak { from: from.trim().to_owned() },
+        _ => match state {
+            "added" => State::Added,
+            "built" => State::Built,
+            "installed" => State::Installed,
+            _ if state.starts_with("broken") => State::Broken,
+            _ => return None,
+        },
+    };
+    let notes = notes.split([')', '(']).map(str::trim).filter(|note| !note.is_empty());
+    Some(Entry {
+        package: package.to_owned(),
+        version: version.to_owned(),
+        kernel: fields.next().map(str::to_owned),
+        architecture: fields.next().map(str::to_owned),
+        state,
+        notes: notes.map(str::to_owned).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(entries: &[Entry]) -> Vec<String> {
+        entries
+            .iter()
+            .map(|e| format!("{e} for {}", e.kernel.as_deref().unwrap_or("none")))
+            .collect()
+    }
+
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let make = |path: &str| fs::create_dir_all(root.path().join(path)).unwrap();
+        let link = |target: &str, path: &str| symlink(target, root.path().join(path)).unwrap();
+        for version in ["nvidia-570.1", "mlnx-ofed-kernel-24.10", "nv_peer_mem-1.3"] {
+            make(&format!("usr/src/{version}"));
+        }
+        make("var/lib/dkms/nvidia/570.1/6.8/x86_64/module");
+        make("var/lib/dkms/nvidia/570.1/6.9/x86_64/module");
+        fs::write(
+            root.path().join("var/lib/dkms/nvidia/570.1/6.8/x86_64/module/nvidia-peermem.ko.zst"),
+            "",
+        )
+        .unwrap();
+        link("/usr/src/nvidia-570.1", "var/lib/dkms/nvidia/570.1/source");
+        link("570.1/6.8/x86_64", "var/lib/dkms/nvidia/kernel-6.8-x86_64");
+        make("var/lib/dkms/mlnx-ofed-kernel/24.10");
+        link("/usr/src/mlnx-ofed-kernel-24.10", "var/lib/dkms/mlnx-ofed-kernel/24.10/source");
+        make("var/lib/dkms/nv_peer_mem/1.2");
+        link("/usr/src/nv_peer_mem-1.2", "var/lib/dkms/nv_peer_mem/1.2/source");
+        root
+    }
+
+    #[test]
+    fn the_tree_tells_every_state() {
+        let directory = tree();
+        assert_eq!(
+            texts(&read(&Root::new(directory.path()))),
+            [
+                "mlnx-ofed-kernel/24.10: added for none",
+                "nv_peer_mem/1.2: broken for none",
+                "nvidia/570.1: installed for 6.8",
+                "nvidia/570.1: built for 6.9",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_is_laid_at_the_door_of_the_entry_that_built_it() {
+        let directory = tree();
+        let root = Root::new(directory.path());
+        let path = Path::new("/lib/modules/6.8/updates/dkms/nvidia-peermem.ko.zst");
+        assert_eq!(owner(&root, "6.8", path).unwrap().package, "nvidia");
+        assert_eq!(owner(&root, "6.9", path), None);
+        assert_eq!(owner(&root, "6.8", Path::new("/lib/modules/6.8/updates/ib_core.ko")), None);
+    }
+
+    #[test]
+    fn both_formats_of_status_are_read() {
+        let text = "nvidia, 570.1, 6.8.0-45-generic, x86_64: installed (original_module exists)\n\
+            nvidia/570.1, 6.8.0-45-generic, x86_64: installed (WARNING! Diff between built and installed module!) (Original modules exist)\n\
+            mlnx-ofed-kernel/24.10: added\n\
+            nv_peer_mem/1.2: broken\n\
+            iser, 5.0, 5.14-2, x86_64: installed-weak from 5.14-1\n\
+            Error! Could not locate dkms.conf file.\n\
+            a b/c: added\n: added\n";
+        let entries = parse_status(text);
+        assert_eq!(
+            texts(&entries),
+            [
+                "nvidia/570.1: installed for 6.8.0-45-generic",
+                "nvidia/570.1: installed for 6.8.0-45-generic",
+                "mlnx-ofed-kernel/24.10: added for none",
+                "nv_peer_mem/1.2: broken for none",
+                "iser/5.0: installed-weak from 5.14-1 for 5.14-2",
+            ]
+        );
+        assert_eq!(entries[0].notes, ["original_module exists"]);
+        assert_eq!(entries[1].notes.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC*|([a-z0-9./, :()-]{0,60}\n){0,5}") {
+            let _ = parse_status(&text);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What stands on disk about the installed kernels: which there are, what they export, who owns
+//! a module's file, what DKMS has built, and what a rebuild would find. Every reader takes the
+//! root of the system that it is about, and needs no privileges.
+
+pub mod dkms;
+pub mod duplicates;
+pub mod installed;
+pub mod owners;
+pub mod rebuild;
+pub mod root;
+pub mod symvers;
+
+pub use root::Root;
