@@ -6,11 +6,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
+#[path = "convergence/neighbours.rs"]
+mod neighbours;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use peermemd::decide::memory::Memory;
+use peermemd::decide::preflight::ProvenToLoad;
 use peermemd::decide::step::Step;
 use peermemd::decide::{Decision, decide};
 use peermemd::host::simulated::{Node, Scenario};
@@ -123,6 +127,7 @@ impl Run {
 
     /// What must hold right before a step.
     fn allowed(&self, step: &Step) {
+        self.keeps_aside(step);
         match step {
             Step::Remove { unused, .. } => {
                 let module = unused.module();
@@ -136,6 +141,21 @@ impl Run {
                 }
             }
             Step::Insert { .. } | Step::StopUnit { .. } => {}
+        }
+    }
+
+    /// Others are left alone: their swaps, what they own, and what would not load again.
+    fn keeps_aside(&self, step: &Step) {
+        let observed = self.node.observe(&self.desired);
+        let client = &self.desired.client;
+        let is_client = matches!(step, Step::Insert { module } if module == client);
+        for swap in &observed.swaps {
+            assert!(swap.indirect && is_client, "{step} into {swap:?}: {}", self.done());
+        }
+        assert!(!observed.others.owners.contains_key(step.module()), "{step} is another's");
+        if matches!(step, Step::Remove { .. }) {
+            let proof = ProvenToLoad::prove(client, &self.desired, &observed);
+            assert!(proof.is_ok(), "{step} for nothing: {proof:?}");
         }
     }
 
@@ -162,6 +182,7 @@ impl Run {
                     | Reason::ModuleInTransition
                     | Reason::ProbeFailed
                     | Reason::Held
+                    | Reason::ExternallyManaged
             ),
             State::Converging => self.stuck || decision.finding.reason == Reason::LoadStuck,
             State::Starting => false,
@@ -356,7 +377,7 @@ fn scenario() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_it_converges_or_names_what_is_in_the_way(text in scenario()) {

@@ -7,8 +7,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use peermemd::host::simulated::{
-    DriverEntry, Event, Expectation, Fault, KernelEntry, LoadedEntry, ModprobeFile, ModuleEntry,
-    Never, Node, PciEntry, RdmaDevice, RdmaEntry, Scenario, SwapEntry, UnitEntry,
+    DriverEntry, ElsewhereEntry, Event, Expectation, Fault, KernelEntry, LoadedEntry, ModprobeFile,
+    ModuleEntry, Never, Node, OwnerEntry, PciEntry, RdmaDevice, RdmaEntry, Scenario, SwapEntry,
+    TraceEntry, UnitEntry,
 };
 use serde::Deserialize;
 use serde::de::{self, Visitor};
@@ -50,8 +51,8 @@ fn every_public_report_of_the_first_set_has_a_scenario() {
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
     let reports = [
-        1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 16, 17, 18, 19, 20, 21, 22, 26, 27, 28, 29, 30, 31, 32, 33,
-        34, 37,
+        1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 26, 27, 28, 29,
+        30, 31, 32, 33, 34, 35, 36, 37, 38,
     ];
     for report in reports {
         let prefix = format!("r{report:02}-");
@@ -165,6 +166,9 @@ fn tables() -> Vec<(&'static str, BTreeSet<&'static str>)> {
         ("`[[fault]]`", fields_of::<Fault>()),
         ("`[[unit]]`", fields_of::<UnitEntry>()),
         ("`[[swap]]`", fields_of::<SwapEntry>()),
+        ("`[[owner]]`", fields_of::<OwnerEntry>()),
+        ("`[[elsewhere]]`", fields_of::<ElsewhereEntry>()),
+        ("`[[trace]]`", fields_of::<TraceEntry>()),
         ("`[[event]]`", fields_of::<Event>()),
         ("`[expect]`", fields_of::<Expectation>()),
         ("`never`", fields_of::<Never>()),

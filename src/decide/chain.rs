@@ -2,7 +2,7 @@
 
 use super::rules::{Situation, Standing};
 use super::step::Step;
-use super::{hardware, preflight, transition};
+use super::{hardware, owners, preflight, swaps, transition};
 use crate::model::{
     Desired, Fact, Finding, InitState, Manage, ModuleName, Monotonic, Observed, Reason, Resolution,
     Role, State,
@@ -113,6 +113,12 @@ fn link(s: &Situation, module: &ModuleName) -> Link {
     if s.desired.optional.contains(module) && optional_stands_aside(s, module) {
         return Link::Done;
     }
+    if let Some(owner) = owners::owner(module, s.desired, s.observed) {
+        return stop(State::Waiting, owners::finding(module, owner));
+    }
+    if let Some(finding) = swaps::only_client(s).filter(|_| !client) {
+        return stop(State::Waiting, finding);
+    }
     absent(s, module)
 }
 
@@ -121,11 +127,16 @@ fn optional_stands_aside(s: &Situation, module: &ModuleName) -> bool {
     preflight::certain_objection(module, s.desired, s.observed).is_some()
         || s.memory.failures.get(module).is_some_and(|failure| failure.next.is_none())
         || s.memory.taken_out.contains_key(module)
+        || owners::owner(module, s.desired, s.observed).is_some()
+        || swaps::only_client(s).is_some()
 }
 
 fn absent(s: &Situation, module: &ModuleName) -> Link {
     if s.memory.taken_out.contains_key(module) {
         let finding = Finding::new(Reason::DriverSwap, module, format!("{module} was taken out"));
+        return stop(State::Waiting, finding);
+    }
+    if let Some(finding) = draws_in(s, module) {
         return stop(State::Waiting, finding);
     }
     if let Some(failure) = s.memory.failures.get(module).filter(|failure| !failure.of_removal) {
@@ -146,6 +157,23 @@ fn absent(s: &Situation, module: &ModuleName) -> Link {
         return stop(State::Waiting, elsewhere);
     }
     Link::Missing
+}
+
+/// A load brings along what the module depends on. What was taken out or is another manager's
+/// must not come back that way.
+fn draws_in(s: &Situation, module: &ModuleName) -> Option<Finding> {
+    let depends = &s.observed.file(module)?.depends;
+    let absent = |name: &&ModuleName| s.observed.state(name) == Fact::Known(InitState::Absent);
+    depends.iter().filter(absent).find_map(|dependency| {
+        if s.memory.taken_out.contains_key(dependency) {
+            let detail = format!("{dependency} was taken out, and {module} depends on it");
+            return Some(Finding::new(Reason::DriverSwap, dependency, detail));
+        }
+        if let Some(owner) = owners::owner(dependency, s.desired, s.observed) {
+            return Some(owners::finding(dependency, owner));
+        }
+        swaps::only_client(s)
+    })
 }
 
 /// A hardware driver is only inserted for a device that is here and not given away.

@@ -15,7 +15,7 @@ mod tests;
 
 use super::Decision;
 use super::memory::Memory;
-use crate::model::{Check, CheckResult, Desired, Finding, Observed, State, Survey};
+use crate::model::{Check, CheckResult, Desired, Finding, Observed, State};
 
 /// The sections in their order, each with its heading.
 pub const SECTIONS: &[(&str, &str)] = &[
@@ -43,8 +43,6 @@ pub struct Look<'a> {
     pub memory: &'a Memory,
     /// What was decided on that.
     pub decision: &'a Decision,
-    /// What only checks look at.
-    pub survey: &'a Survey,
 }
 
 /// All checks in order.

@@ -76,6 +76,7 @@ pub(super) fn node() -> Observed {
         boot_loaders: BootLoaders::default(),
         load: None,
         swaps: Vec::new(),
+        others: crate::model::Others::default(),
         client_errors: Fact::Known(LoggedErrors::default()),
     }
 }

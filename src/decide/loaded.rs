@@ -112,8 +112,9 @@ pub fn reload_or_reboot(
 pub fn shadowed(desired: &Desired, observed: &Observed) -> Vec<Finding> {
     let Fact::Known(files) = &observed.files else { return Vec::new() };
     let several = desired.modules().filter_map(|module| {
-        let others = files.shadowed.get(module).filter(|others| !others.is_empty())?;
-        let wins = files.modules.get(module).map_or_else(|| "none".to_owned(), path);
+        let file = files.modules.get(module)?;
+        let others = Some(&file.details.others).filter(|others| !others.is_empty())?;
+        let wins = path(file);
         let others: Vec<_> = others.iter().map(|other| other.display().to_string()).collect();
         let detail = format!("a load takes {wins}, and not {}", others.join(", "));
         Some(Finding::new(Reason::ShadowedFile, module, detail))
@@ -182,7 +183,7 @@ mod tests {
         let mut observed = node();
         let Fact::Known(files) = &mut observed.files else { panic!() };
         let other = "/lib/modules/test/kernel/drivers/video/nvidia.ko";
-        files.shadowed.insert(name("nvidia"), vec![other.into()]);
+        files.modules.get_mut(&name("nvidia")).unwrap().details.others = vec![other.into()];
         let found = shadowed(&Desired::default(), &observed);
         assert_eq!(found.len(), 1);
         assert!(found[0].detail.contains(other));

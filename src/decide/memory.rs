@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use super::actors::Actor;
 use super::circumstances::Circumstances;
+use super::happening::{Bringer, Happening, Vanished};
 use super::in_use::Unused;
 use super::retry::{Failure, Retry};
 use super::step::Step;
 use super::{backoff, diagnose};
 use crate::model::{
     Desired, Fact, Finding, Hold, ModuleName, Moment, Monotonic, Observed, Outcome, Pci, Scope,
-    SeenHardware, State, SwapKind,
+    SeenHardware, State, Swap, SwapKind,
 };
 
 /// The span that `repairs_per_hour` counts over.
@@ -32,6 +34,12 @@ pub struct Memory {
     pub boot_is_over: bool,
     /// The client was live and is gone, by no step of ours.
     pub vanished: Option<Vanished>,
+    /// Since the client was last live, somebody took out, replaced or rebuilt a part of its chain.
+    pub unrest: bool,
+    /// Who last undid what was reached: unloaded the client or loaded a predecessor.
+    pub undone_by: Option<Actor>,
+    /// Who loaded the client although the hold of this name forbade it.
+    pub defied: Option<(Actor, String)>,
     /// The last failure of each module that is still held against it.
     pub failures: BTreeMap<ModuleName, Failure>,
     /// Since when each piece of swap evidence stands.
@@ -58,44 +66,11 @@ pub struct Memory {
     repairs: VecDeque<Monotonic>,
     evictions: u32,
     last_seen: BTreeMap<ModuleName, Glimpse>,
+    last_files: BTreeMap<ModuleName, Option<Build>>,
+    last_swaps: Vec<Swap>,
     /// By the steps since the last look; with the dependent module where it was a dependency.
     touched: BTreeMap<ModuleName, Option<ModuleName>>,
     jitter: u64,
-}
-
-/// The client went away without us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vanished {
-    /// When that was seen.
-    pub at: Moment,
-    /// Somebody had announced it: a hold stood or a swap was on.
-    pub expected: bool,
-}
-
-/// Something that the comparison of two looks shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// A module came.
-    Appeared(ModuleName, Bringer),
-    /// A module went; by a step of ours or not.
-    Vanished(ModuleName, bool),
-    /// A module was replaced by another build of it.
-    Replaced(ModuleName),
-    /// Swap evidence appeared.
-    SwapBegan(SwapKind, String),
-    /// Swap evidence is gone.
-    SwapEnded(SwapKind, String),
-}
-
-/// Who brought a module.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bringer {
-    /// A step of ours that was about it.
-    Step,
-    /// A step of ours that was about a module that depends on it.
-    StepFor(ModuleName),
-    /// Somebody else.
-    Others,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +78,9 @@ struct Glimpse {
     usable: bool,
     build: Option<String>,
 }
+
+/// What tells one build of a module file from another: version, srcversion, build-id.
+type Build = [Option<String>; 3];
 
 impl Memory {
     /// Nothing remembered yet.
@@ -114,6 +92,9 @@ impl Memory {
             taken_out: BTreeMap::new(),
             boot_is_over: false,
             vanished: None,
+            unrest: false,
+            undone_by: None,
+            defied: None,
             failures: BTreeMap::new(),
             swaps: BTreeMap::new(),
             holds: Vec::new(),
@@ -128,6 +109,8 @@ impl Memory {
             repairs: VecDeque::new(),
             evictions: 0,
             last_seen: BTreeMap::new(),
+            last_files: BTreeMap::new(),
+            last_swaps: Vec::new(),
             touched: BTreeMap::new(),
             jitter,
         }
@@ -143,11 +126,13 @@ impl Memory {
         self.boot_is_over |= observed.boot_loaders.pending.is_empty();
         let mut happenings = self.notice_swaps(observed, now);
         let announced = self.is_announced();
+        self.notice_files(desired, observed, now.monotonic);
         for module in desired.modules() {
             happenings.extend(self.notice_module(module, desired, observed, (now, announced)));
         }
         self.touched.clear();
         self.settle_debts(desired, observed);
+        self.last_swaps.clone_from(&observed.swaps);
         self.notice_hardware(observed);
         let current = Circumstances::of(desired, observed);
         self.failures.retain(|_, failure| failure.still_holds(&current));
@@ -197,7 +182,13 @@ impl Memory {
         self.repairs.clear();
         self.evictions = 0;
         self.vanished = None;
+        self.unrest = false;
         self.reload_spent = false;
+    }
+
+    /// How often a predecessor was removed since start or since an operator's word.
+    pub fn evictions(&self) -> u32 {
+        self.evictions
     }
 
     /// Repairs within the last hour, and when the oldest of them leaves it.
@@ -209,7 +200,24 @@ impl Memory {
 
     /// Whether somebody has said beforehand that modules may go.
     fn is_announced(&self) -> bool {
-        !self.swaps.is_empty() || !self.holds.is_empty()
+        !self.swaps.is_empty() || !self.last_swaps.is_empty() || !self.holds.is_empty()
+    }
+
+    /// Files that are replaced or taken away are a swap at work, with or without a lock.
+    fn notice_files(&mut self, desired: &Desired, observed: &Observed, now: Monotonic) {
+        let Fact::Known(files) = &observed.files else { return };
+        for module in &desired.load_order {
+            let file = files.modules.get(module);
+            let build =
+                file.map(|it| [it.version.clone(), it.srcversion.clone(), it.build_id.clone()]);
+            let Some(before) = self.last_files.insert(module.clone(), build.clone()) else {
+                continue;
+            };
+            if before != build {
+                self.disturb(now);
+                self.unrest |= before.is_some();
+            }
+        }
     }
 
     fn notice_swaps(&mut self, observed: &Observed, now: Moment) -> Vec<Happening> {
@@ -253,6 +261,7 @@ impl Memory {
             self.taken_out.remove(module);
             if *module == desired.client {
                 self.vanished = None;
+                self.unrest = false;
                 self.evicted = None;
             }
         }
@@ -263,24 +272,42 @@ impl Memory {
         if !ours {
             self.disturb(now.monotonic);
         }
+        let actor = || Actor::of(module, observed, &self.last_swaps, &self.holds);
         match (before.usable, glimpse.usable) {
             (false, true) => {
                 let bringer = match touched {
                     Some(None) => Bringer::Step,
                     Some(Some(dependent)) => Bringer::StepFor(dependent),
-                    None => Bringer::Others,
+                    None => Bringer::Others(actor()),
                 };
+                if let Bringer::Others(actor) = &bringer {
+                    self.remember_arrival(module, desired, actor);
+                }
                 Some(Happening::Appeared(module.clone(), bringer))
             }
             (true, false) => {
+                let actor = (!ours).then(actor);
                 self.loaded_by_us.remove(module);
-                if !ours {
-                    self.remember_loss(module, desired, now, announced);
+                if let Some(actor) = &actor {
+                    self.remember_loss(module, desired, actor, (now, announced));
                 }
-                Some(Happening::Vanished(module.clone(), ours))
+                Some(Happening::Vanished(module.clone(), actor))
             }
-            (true, true) => Some(Happening::Replaced(module.clone())),
+            (true, true) => {
+                let actor = actor();
+                self.unrest |= *module != desired.client && desired.load_order.contains(module);
+                Some(Happening::Replaced(module.clone(), actor))
+            }
             (false, false) => None,
+        }
+    }
+
+    fn remember_arrival(&mut self, module: &ModuleName, desired: &Desired, actor: &Actor) {
+        if *module == desired.client {
+            let hold = self.holds.iter().find(|hold| hold.what.load);
+            self.defied = hold.map(|hold| (actor.clone(), hold.name.clone()));
+        } else if desired.legacy.contains(module) {
+            self.undone_by = Some(actor.clone());
         }
     }
 
@@ -288,13 +315,16 @@ impl Memory {
         &mut self,
         module: &ModuleName,
         desired: &Desired,
-        now: Moment,
-        announced: bool,
+        actor: &Actor,
+        (now, announced): (Moment, bool),
     ) {
         if *module == desired.client {
             self.vanished = Some(Vanished { at: now, expected: announced });
+            self.undone_by = Some(actor.clone());
+            self.defied = None;
         } else if desired.load_order.contains(module) && !self.owed.contains(module) {
             self.taken_out.insert(module.clone(), now);
+            self.unrest = true;
         }
     }
 
@@ -373,16 +403,4 @@ pub fn count(pci: &Pci) -> (u32, u32) {
             .unwrap_or(u32::MAX)
     };
     (real(&pci.gpus), real(&pci.nics))
-}
-
-impl Happening {
-    /// Whether the state of the named module is what changed.
-    pub fn module(&self) -> Option<&ModuleName> {
-        match self {
-            Self::Appeared(module, _) | Self::Vanished(module, _) | Self::Replaced(module) => {
-                Some(module)
-            }
-            Self::SwapBegan(..) | Self::SwapEnded(..) => None,
-        }
-    }
 }

@@ -4,6 +4,7 @@
 //! ordered table, [`rules::RULES`]; a removal cannot be written down without the proofs that it
 //! is safe ([`in_use::Unused`], [`preflight::ProvenToLoad`]).
 
+pub mod actors;
 pub mod advice;
 pub mod backoff;
 pub mod chain;
@@ -13,12 +14,14 @@ pub mod consumers;
 pub mod diagnose;
 mod errno;
 pub mod fingerprint;
+pub mod happening;
 pub mod hardware;
 pub mod in_use;
 pub mod kernel_log;
 pub mod ladder;
 pub mod loaded;
 pub mod memory;
+pub mod owners;
 pub mod preflight;
 pub mod project;
 pub mod retry;
@@ -28,14 +31,18 @@ pub mod step;
 pub mod swaps;
 pub mod symbols;
 pub mod transition;
+pub mod unrest;
 
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod others_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::model::{
-    Answer, Desired, EvidenceId, Finding, Hold, Mode, Monotonic, Observed, Reason, State,
+    Answer, Desired, EvidenceId, Finding, FootprintKind, Hold, Mode, Monotonic, Observed, Reason,
+    State,
 };
 use ladder::Ladder;
 use memory::Memory;
@@ -75,6 +82,7 @@ pub fn decide(desired: &Desired, observed: &Observed, memory: &Memory, now: Mono
     let ladder = Ladder::climb(desired, observed);
     let situation = Situation { desired, observed, memory, ladder: &ladder, now };
     let standing = stand_down::with_debts(rules::judge(&situation), &situation);
+    let standing = owners::respect(standing, &situation);
     let standing = subject_to_holds(standing, &situation);
     let holds = memory.holds.iter().cloned().chain(swaps::holds(&situation)).collect();
     // The mode is asked last, so that observing says just what enforcing would.
@@ -114,7 +122,8 @@ fn subject_to_holds(standing: Standing, s: &Situation) -> Standing {
     let automatic = swaps::active(s)
         .filter(|_| s.memory.stand_down.is_none())
         .find(|(swap, _)| forbids(swap.what))
-        .map(|(swap, _)| Finding::new(Reason::DriverSwap, &swap.name, swap.why.clone()));
+        .map(|(swap, _)| Finding::new(Reason::DriverSwap, &swap.name, swap.why.clone()))
+        .or_else(|| swaps::only_client(s).filter(|_| !standing.loads_only(&s.desired.client)));
     match asked_for.or(automatic) {
         None => standing,
         Some(finding) if standing.state == State::Converging => {
@@ -142,9 +151,22 @@ fn only_watching(standing: &Standing) -> Finding {
     Finding::new(Reason::Held, "mode = \"observe\"", detail)
 }
 
+/// Who else loads the client, in one sentence.
+fn rival_loaders(s: &Situation) -> Option<Finding> {
+    let loaders = s.observed.others.traces.iter();
+    let places: Vec<_> = loaders
+        .filter(|trace| trace.kind == FootprintKind::RivalLoader)
+        .map(|trace| trace.place.as_str())
+        .collect();
+    let finding = Finding::new(Reason::RivalLoader, &s.desired.client, places.join(", "));
+    (!places.is_empty()).then_some(finding)
+}
+
 fn advisories(s: &Situation, judged: &Finding, told: &Finding) -> Vec<Finding> {
     let client = &s.desired.client;
     let mut found = swaps::too_long(s);
+    found.extend(unrest::defiance(s));
+    found.extend(rival_loaders(s));
     if judged.reason == Reason::ProbeFailed {
         found.extend((told.reason != judged.reason).then(|| judged.clone()));
         return found;

@@ -71,7 +71,10 @@ pub struct Objection {
 pub fn objections(module: &ModuleName, desired: &Desired, observed: &Observed) -> Vec<Objection> {
     let Fact::Known(files) = &observed.files else { return Vec::new() };
     let Some(file) = files.modules.get(module) else {
-        let detail = format!("modules.dep of {} has no such file", observed.kernel.release);
+        let mut detail = format!("modules.dep of {} has no such file", observed.kernel.release);
+        if let Some(path) = observed.others.files.get(module) {
+            detail = format!("{detail}; there is one under another root: {}", path.display());
+        }
         return vec![certain(Reason::ModuleNotFound, module, detail)];
     };
     let mut found = Vec::new();

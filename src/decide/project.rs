@@ -1,7 +1,7 @@
 //! From a decision to what the world may see.
 
 use super::memory::Memory;
-use super::{Decision, chain, fingerprint};
+use super::{Decision, chain, fingerprint, owners};
 use crate::model::{
     Advisory, Backend, ClientStatus, Desired, Fact, Finding, InitState, LoadState, ModuleName,
     ModuleStatus, Moment, Monotonic, Observed, Reason, Role, State, Status, Transport,
@@ -80,7 +80,7 @@ pub fn status(
         evidence: decision.ladder.evidence.clone(),
         advisories: decision.advisories.iter().cloned().map(Advisory::from).collect(),
         holds: decision.holds.clone(),
-        managed_by: managed_by(desired),
+        managed_by: owners::managed_by(desired, observed),
         plan: decision.plan.iter().map(ToString::to_string).collect(),
         last_check: ledger.last_check,
         next_attempt: next_attempt(memory, decision),
@@ -131,14 +131,6 @@ fn active_path(desired: &Desired, registered: bool) -> &'static str {
         Transport::Peermem | Transport::Auto if registered => "peermem",
         _ => "none",
     }
-}
-
-fn managed_by(desired: &Desired) -> Vec<(String, String)> {
-    let owner = |module: &ModuleName| match desired.manage {
-        crate::model::Manage::Client if *module != desired.client => "others",
-        _ => "peermemd",
-    };
-    desired.load_order.iter().map(|module| (module.to_string(), owner(module).to_owned())).collect()
 }
 
 /// When the next attempt is due by a timer, if one is.

@@ -8,7 +8,7 @@ use super::ladder::Ladder;
 use super::memory::Memory;
 use super::preflight::ProvenToLoad;
 use super::step::Step;
-use super::{chain, preflight, stand_down, swaps, transition};
+use super::{chain, owners, stand_down, swaps, transition, unrest};
 use crate::model::{
     Desired, Fact, Finding, InitState, LegacyPolicy, ModuleName, Monotonic, Observed,
     OnExternalUnload, Reason, State, Transport,
@@ -72,13 +72,18 @@ pub const RULES: &[Rule] = &[
     Rule { name: "legacy-beside-client", states: &[Converging, Degraded], applies: legacy_beside },
     Rule { name: "reached", states: &[Ready, Degraded], applies: reached },
     Rule { name: "client-in-transition", states: &[Waiting], applies: transition::of_a_client },
+    Rule { name: "owned-by-another", states: &[Waiting], applies: owners::standing },
     Rule { name: "put-legacy-back", states: &[Converging], applies: put_legacy_back },
     Rule { name: "held", states: &[Waiting], applies: held },
     Rule { name: "drivers-are-being-swapped", states: &[Waiting], applies: swapped },
     Rule { name: "unloaded-by-will", states: &[Waiting], applies: unloaded_by_will },
     Rule { name: "undone-again-and-again", states: &[Blocked], applies: rival },
-    Rule { name: "not-settled", states: &[Waiting], applies: unsettled },
-    Rule { name: "legacy-alone", states: &[Converging, Blocked, Degraded], applies: legacy_alone },
+    Rule { name: "not-settled", states: &[Waiting, Blocked], applies: unrest::unsettled },
+    Rule {
+        name: "legacy-alone",
+        states: &[Converging, Waiting, Blocked, Degraded],
+        applies: legacy_alone,
+    },
     Rule { name: "chain", states: &[Converging, Waiting, Blocked], applies: chain_of_modules },
 ];
 
@@ -93,6 +98,11 @@ impl Standing {
         let first = steps.first()?;
         let finding = Finding::new(Reason::LoadRunning, first.subject(), first.doing());
         Some(Self { state: Converging, finding, steps, wake: None })
+    }
+
+    /// Whether nothing but the client is to be loaded, and nothing removed.
+    pub fn loads_only(&self, client: &ModuleName) -> bool {
+        self.steps.iter().all(|step| matches!(step, Step::Insert { module } if module == client))
     }
 
     /// The same, to be looked at again at `wake`.
@@ -215,6 +225,9 @@ fn legacy_beside(s: &Situation) -> Option<Standing> {
     if s.desired.legacy_policy == LegacyPolicy::Report {
         return stay(Reason::LegacyKept, "the configuration says legacy = \"report\"".to_owned());
     }
+    if let Some((why, wake)) = unrest::returned(s, legacy) {
+        return Some(stay(Reason::LegacyKept, why)?.until(wake));
+    }
     if let Some(standing) = failed_before(s, legacy) {
         return Some(standing);
     }
@@ -285,48 +298,7 @@ fn unloaded_by_will(s: &Situation) -> Option<Standing> {
 }
 
 fn rival(s: &Situation) -> Option<Standing> {
-    let limit = s.desired.timing.repairs_per_hour as usize;
-    let (repairs, wake) = s.memory.repairs(s.now);
-    let again = s.memory.vanished.is_some() || live_legacy(s).is_some();
-    if limit == 0 || repairs < limit || !again {
-        return None;
-    }
-    let detail = format!("{limit} repairs within an hour were undone");
-    let finding = Finding::new(Reason::RivalActor, &s.desired.client, detail);
-    Some(Standing::of(Blocked, finding).until(wake))
-}
-
-/// The client went away without us: hands off until nothing moves any more.
-fn unsettled(s: &Situation) -> Option<Standing> {
-    let gone = s.memory.vanished?;
-    let quiet = s.memory.disturbed.max(gone.at.monotonic) + s.desired.timing.settle;
-    let client = &s.desired.client;
-    if let Some(stale) =
-        s.desired.prerequisites().find(|name| preflight::is_stale(name, s.observed))
-    {
-        let detail =
-            format!("{client} was unloaded, and the loaded {stale} is not the one on disk");
-        return Some(Standing::of(Waiting, Finding::new(Reason::DriverSwap, stale, detail)));
-    }
-    if let Some(why) = s.observed.units.why_unknown() {
-        let detail = format!(
-            "{client} was unloaded by somebody else, and whether a unit is at work on the drivers \
-             cannot be seen: {why}"
-        );
-        return Some(Standing::of(
-            Waiting,
-            Finding::new(Reason::DriverSwap, "the system bus", detail),
-        ));
-    }
-    if s.now >= quiet {
-        return None;
-    }
-    let detail = format!(
-        "{client} was unloaded by somebody else; it is loaded again once nothing in the chain has \
-         changed for {} s",
-        s.desired.timing.settle.as_secs_f64()
-    );
-    Some(Standing::of(Waiting, Finding::new(Reason::DriverSwap, client, detail)).until(Some(quiet)))
+    unrest::rival(s, live_legacy(s))
 }
 
 /// The predecessor is loaded and the client is not.
@@ -347,6 +319,10 @@ fn legacy_alone(s: &Situation) -> Option<Standing> {
     }
     if let Some(standing) = failed_before(s, legacy) {
         return Some(standing);
+    }
+    if let Some((why, wake)) = unrest::returned(s, legacy) {
+        let finding = Finding::new(Reason::DriverSwap, legacy, why);
+        return Some(Standing::of(Waiting, finding).until(wake));
     }
     if let Some(unseen) = unit_unseen(s, legacy) {
         let finding = Finding::new(Reason::DriverSwap, "the system bus", unseen);

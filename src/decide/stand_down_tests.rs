@@ -134,6 +134,7 @@ fn a_hold_on_removals_forbids_it_and_a_package_transaction_does_not() {
     observed.swaps = vec![Swap {
         kind: SwapKind::PackageTransaction,
         name: "/var/lib/dpkg/lock".to_owned(),
+        who: "dpkg".to_owned(),
         why: "dpkg holds its lock".to_owned(),
         what: What::ALL,
         pid: 0,

@@ -7,11 +7,25 @@ use crate::model::{
 
 /// Swap evidence that still counts: indirect evidence ends at `hold_max`.
 pub fn active<'a>(s: &'a Situation) -> impl Iterator<Item = (&'a Swap, Moment)> {
-    s.observed.swaps.iter().filter_map(|swap| {
-        let since = since(s, swap);
-        let expired = swap.indirect && s.now >= expiry(s, since);
-        (!expired).then_some((swap, since))
-    })
+    s.observed.swaps.iter().map(|swap| (swap, since(s, swap))).filter(|it| !is_expired(s, *it))
+}
+
+fn is_expired(s: &Situation, (swap, since): (&Swap, Moment)) -> bool {
+    swap.indirect && s.now >= expiry(s, since)
+}
+
+/// Evidence that has ended at `hold_max` and is still there: then only the client may be loaded.
+pub fn only_client(s: &Situation) -> Option<Finding> {
+    let swaps = s.observed.swaps.iter().map(|swap| (swap, since(s, swap)));
+    let swaps = swaps
+        .filter(|it| is_expired(s, *it))
+        .map(|(swap, _)| (swap.name.clone(), swap.why.clone()));
+    let taken = taken_out(s)
+        .filter(|(_, since)| s.now >= expiry(s, *since))
+        .map(|(module, _)| (module.to_string(), format!("{module} was taken out")));
+    let (name, why) = swaps.chain(taken).next()?;
+    let detail = format!("{why}, for longer than hold_max, so that only the client may be loaded");
+    Some(Finding::new(Reason::DriverSwap, name, detail))
 }
 
 /// Prerequisites that somebody took out and that still count; all of them do until `hold_max`.
@@ -25,9 +39,10 @@ pub fn standing(s: &Situation) -> Option<Standing> {
         let reason = match swap.kind {
             SwapKind::UnitJob => Reason::UnitBusy,
             SwapKind::Shutdown => Reason::ShuttingDown,
-            SwapKind::PackageTransaction | SwapKind::DkmsBuild | SwapKind::DriverContainer => {
-                Reason::DriverSwap
-            }
+            SwapKind::PackageTransaction
+            | SwapKind::DkmsBuild
+            | SwapKind::Installer
+            | SwapKind::DriverContainer => Reason::DriverSwap,
         };
         let finding = Finding::new(reason, &swap.name, swap.why.clone());
         let wake = expiry(s, since);
@@ -46,7 +61,7 @@ pub fn too_long(s: &Situation) -> Vec<Finding> {
         .map(|(module, since)| (module.to_string(), format!("{module} was taken out"), since));
     swaps
         .chain(taken)
-        .filter(|(_, _, since)| s.now >= expiry(s, *since))
+        .filter(|(_, _, since)| s.now >= since.monotonic + s.desired.timing.hold_max)
         .map(|(name, why, _)| Finding::new(Reason::HeldTooLong, name, why))
         .collect()
 }
@@ -79,6 +94,8 @@ fn since(s: &Situation, swap: &Swap) -> Moment {
     s.memory.swaps.get(&key).copied().unwrap_or(Moment { real: 0, monotonic: s.now })
 }
 
+/// When a hold on indirect evidence ends. A change of the chain shows that the swap goes on, and
+/// renews it.
 fn expiry(s: &Situation, since: Moment) -> Monotonic {
-    since.monotonic + s.desired.timing.hold_max
+    since.monotonic.max(s.memory.disturbed) + s.desired.timing.hold_max
 }

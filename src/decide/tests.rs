@@ -35,6 +35,7 @@ fn package_transaction() -> Swap {
     Swap {
         kind: SwapKind::PackageTransaction,
         name: "dpkg".to_owned(),
+        who: "dpkg".to_owned(),
         why: "dpkg holds its lock".to_owned(),
         what: What::ALL,
         pid: 1,

@@ -10,7 +10,7 @@ pub mod simulated;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::model::{Backend, Desired, ModuleName, Moment, Observed, Outcome, Survey};
+use crate::model::{Backend, Desired, ModuleName, Moment, Observed, Outcome};
 
 /// A step that has been started. It runs on whether or not it is polled, and cannot be taken
 /// back: dropping it only loses the answer.
@@ -53,11 +53,6 @@ pub trait Host {
     /// One look. Never fails: what could not be read is unknown. Bounded in time: slow device
     /// reads are answered from a thread of their own, and late is unknown.
     async fn observe(&mut self, desired: &Desired) -> Observed;
-
-    /// Looks for what only a check asks for. Nothing of it by default.
-    fn survey(&self, _desired: &Desired) -> Survey {
-        Survey::default()
-    }
 
     /// Starts to insert a module of the configured set as systemd-modules-load would do it.
     fn insert(&mut self, module: &ModuleName) -> Attempt;

@@ -13,10 +13,10 @@ mod logged;
 mod module;
 mod module_file;
 mod observed;
+mod others;
 mod outcome;
 mod reason;
 mod status;
-mod survey;
 mod time;
 
 pub use check::{Check, CheckResult};
@@ -35,14 +35,13 @@ pub use module_file::{
 };
 pub use observed::{
     BootLoaders, Files, Kernel, LoadedModule, ModuleFile, Observed, OptionLine, Pci, PciDevice,
-    PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, SeenHardware, Swap, SwapKind,
-    Symbol, Unit,
+    PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, SeenHardware, Symbol, Unit,
 };
+pub use others::{Footprint, FootprintKind, Others, Owner, Swap, SwapKind};
 pub use outcome::{InstallCommand, Outcome};
 pub use reason::{
     Advice, Advisory, Circumstance, Class, Finding, REASONS, REMEDIES, Reason, ReasonRow, Remedy,
     State,
 };
 pub use status::{Backend, ClientStatus, HistoryEntry, ModuleStatus, Status, is_settled};
-pub use survey::{Survey, Trace, TraceKind};
 pub use time::{Moment, Monotonic};

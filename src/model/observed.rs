@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, FileDetails, GpuDriver, InitState, KernelTree, LoggedErrors, ModuleName, What};
+use super::{
+    Fact, FileDetails, GpuDriver, InitState, KernelTree, LoggedErrors, ModuleName, Others, Swap,
+};
 
 /// Everything that one look brought back. Each part that can fail to be read says so itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,8 @@ pub struct Observed {
     pub load: Option<RunningLoad>,
     /// Evidence that drivers are being swapped by others.
     pub swaps: Vec<Swap>,
+    /// Who else has a hand in the modules.
+    pub others: Others,
     /// Errors of the client in the kernel log since it was loaded.
     pub client_errors: Fact<LoggedErrors>,
 }
@@ -77,9 +81,6 @@ pub struct Files {
     pub modules: BTreeMap<ModuleName, ModuleFile>,
     /// The module on disk that exports the registration symbol, from the symbol index.
     pub exporter: Option<ModuleName>,
-    /// Further files in the module tree that have the name of a module of the configured set,
-    /// but are not what a load takes.
-    pub shadowed: BTreeMap<ModuleName, Vec<PathBuf>>,
     /// The `options` lines of modprobe.d that bear on a module of the configured set.
     pub option_lines: BTreeMap<ModuleName, Vec<OptionLine>>,
     /// Changes whenever the index of the module tree does.
@@ -319,39 +320,6 @@ pub struct RunningLoad {
     pub pid: u32,
     /// How long it has been running.
     pub age: Duration,
-}
-
-/// What kind of evidence speaks for a driver swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SwapKind {
-    /// A watched unit has a job or is between two states.
-    UnitJob,
-    /// A package manager holds its lock.
-    PackageTransaction,
-    /// DKMS is building.
-    DkmsBuild,
-    /// The OFED driver container is at work.
-    DriverContainer,
-    /// The system is going down.
-    Shutdown,
-}
-
-/// Evidence that somebody is swapping drivers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Swap {
-    /// Which kind.
-    pub kind: SwapKind,
-    /// Unit, lock file or process.
-    pub name: String,
-    /// One clause that says what was seen.
-    pub why: String,
-    /// What it forbids.
-    pub what: What,
-    /// The process that does it, where that is known; 0 otherwise.
-    pub pid: u32,
-    /// The evidence is only circumstantial, so that the hold may end at `hold_max`.
-    pub indirect: bool,
 }
 
 impl Observed {

@@ -82,7 +82,8 @@ pub struct HistoryEntry {
     pub reason: String,
     /// errno, or 0.
     pub errno: i32,
-    /// Who did it, as far as can be known: `peermemd` or `outside`.
+    /// Who did it, as far as can be known: `peermemd`, a unit, a program or a container, else
+    /// `outside`.
     pub actor: String,
     /// One sentence.
     pub text: String,

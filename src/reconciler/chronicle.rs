@@ -1,6 +1,7 @@
 //! What happened, for the journal and for the history: only changes, each told once.
 
-use crate::decide::memory::{Bringer, Happening};
+use crate::decide::actors::Actor;
+use crate::decide::happening::{Bringer, Happening};
 use crate::decide::step::Step;
 use crate::model::{Finding, HistoryEntry, Hold, Moment, Outcome, Reason, State, Status};
 use crate::systemd::message;
@@ -57,39 +58,16 @@ impl Chronicle {
     /// Something that the comparison of two looks shows. What a step of ours did is told by
     /// [`Self::step`].
     pub(super) fn happening(&self, happening: &Happening, now: Moment) -> Option<HistoryEntry> {
-        let (kind, subject, result, text) = match happening {
-            Happening::Appeared(_, Bringer::Step) | Happening::Vanished(_, true) => return None,
-            Happening::Appeared(module, Bringer::StepFor(dependent)) => (
-                "appeared",
-                module.as_str(),
-                "live",
-                format!("{module} was loaded as a dependency of {dependent}."),
-            ),
-            Happening::Appeared(module, Bringer::Others) => (
-                "appeared",
-                module.as_str(),
-                "live",
-                format!("{module} was loaded by somebody else."),
-            ),
-            Happening::Vanished(module, false) => (
-                "vanished",
-                module.as_str(),
-                "absent",
-                format!("{module} was unloaded by somebody else."),
-            ),
-            Happening::Replaced(module) => (
-                "appeared",
-                module.as_str(),
-                "live",
-                format!("{module} was replaced by another build of it by somebody else."),
-            ),
-            Happening::SwapBegan(_, name) => {
-                ("hold", name.as_str(), "on", format!("Standing aside: {name} is at work."))
+        let (kind, subject, result) = match happening {
+            Happening::Appeared(_, Bringer::Step) | Happening::Vanished(_, None) => return None,
+            Happening::Appeared(module, _) | Happening::Replaced(module, _) => {
+                ("appeared", module.as_str(), "live")
             }
-            Happening::SwapEnded(_, name) => {
-                ("hold", name.as_str(), "off", format!("{name} is done."))
-            }
+            Happening::Vanished(module, _) => ("vanished", module.as_str(), "absent"),
+            Happening::SwapBegan(_, name) => ("hold", name.as_str(), "on"),
+            Happening::SwapEnded(_, name) => ("hold", name.as_str(), "off"),
         };
+        let text = told(happening);
         match happening {
             Happening::Vanished(module, _) => tracing::warn!(
                 MESSAGE_ID = message::VANISHED,
@@ -101,9 +79,12 @@ impl Chronicle {
             }
             _ => tracing::info!("{text}"),
         }
-        let ours =
-            kind == "hold" || matches!(happening, Happening::Appeared(_, Bringer::StepFor(_)));
-        Some(self.entry(Event { kind, subject, result, reason: "", errno: 0, ours, text }, now))
+        let event = Event { kind, subject, result, reason: "", errno: 0, ours: true, text };
+        let entry = self.entry(event, now);
+        Some(match outsider(happening) {
+            Some(actor) => HistoryEntry { actor: actor.name.clone(), ..entry },
+            None => entry,
+        })
     }
 
     /// A hold that somebody asked for began or ended.
@@ -207,6 +188,43 @@ impl Chronicle {
             actor: if event.ours { "peermemd" } else { "outside" }.to_owned(),
             text: event.text,
         }
+    }
+}
+
+/// Whoever did it, if it was not the daemon.
+fn outsider(happening: &Happening) -> Option<&Actor> {
+    match happening {
+        Happening::Appeared(_, Bringer::Others(actor))
+        | Happening::Vanished(_, Some(actor))
+        | Happening::Replaced(_, actor) => Some(actor),
+        _ => None,
+    }
+}
+
+/// What happened as a sentence, with the clue to whoever did it.
+fn told(happening: &Happening) -> String {
+    let by = |actor: &Actor| {
+        if actor.is_known() {
+            format!("by {} ({})", actor.name, actor.clue)
+        } else {
+            "by somebody else".to_owned()
+        }
+    };
+    match happening {
+        Happening::Appeared(module, Bringer::StepFor(dependent)) => {
+            format!("{module} was loaded as a dependency of {dependent}.")
+        }
+        Happening::Appeared(module, Bringer::Others(actor)) => {
+            format!("{module} was loaded {}.", by(actor))
+        }
+        Happening::Appeared(module, Bringer::Step) => format!("{module} was loaded."),
+        Happening::Vanished(module, Some(actor)) => format!("{module} was unloaded {}.", by(actor)),
+        Happening::Vanished(module, None) => format!("{module} was unloaded."),
+        Happening::Replaced(module, actor) => {
+            format!("{module} was replaced by another build of it {}.", by(actor))
+        }
+        Happening::SwapBegan(_, name) => format!("Standing aside: {name} is at work."),
+        Happening::SwapEnded(_, name) => format!("{name} is done."),
     }
 }
 

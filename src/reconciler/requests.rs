@@ -103,13 +103,11 @@ impl<H: Host> Reconciler<H> {
         let observed = self.host.observe(&self.desired).await;
         let now = self.host.now().monotonic;
         let decision = crate::decide::decide(&self.desired, &observed, &self.memory, now);
-        let survey = self.host.survey(&self.desired);
         let _ = reply.send(checks::checks(&checks::Look {
             desired: &self.desired,
             observed: &observed,
             memory: &self.memory,
             decision: &decision,
-            survey: &survey,
         }));
     }
 }

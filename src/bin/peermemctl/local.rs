@@ -90,13 +90,11 @@ async fn look(desired: &Desired) -> (Status, Vec<Check>) {
         configuration_files: Vec::new(),
     };
     let mut status = project::status(desired, &observed, &memory, &decision, &ledger);
-    let survey = host.survey(desired);
     let found = checks::checks(&checks::Look {
         desired,
         observed: &observed,
         memory: &memory,
         decision: &decision,
-        survey: &survey,
     });
     if status.reason == Some(Reason::Held) && !status.plan.is_empty() {
         let plan = status.plan.join(", then ");

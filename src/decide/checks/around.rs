@@ -3,8 +3,8 @@
 use super::{Look, by_finding, check, stack};
 use crate::decide::{consumers, kernel_log};
 use crate::model::{
-    Answer, Check, CheckResult, EvidenceId, Fact, Finding, InitState, Reason, State, Trace,
-    TraceKind,
+    Answer, Check, CheckResult, EvidenceId, Fact, Finding, Footprint, FootprintKind, InitState,
+    Reason, State,
 };
 
 /// The client, and who holds it back.
@@ -74,60 +74,64 @@ pub(super) fn legacy(look: &Look) -> Vec<Check> {
             Fact::Known(_) => check(id, CheckResult::Warn, format!("{name} is loaded")),
         });
     }
-    let is_legacy = |trace: &&Trace| look.desired.legacy.contains(&trace.module);
-    for trace in look.survey.traces.known().into_iter().flatten().filter(is_legacy) {
-        let Trace { kind, module, place } = trace;
-        let detail = format!("{place} is left of {module} and may bring it back");
-        let remedy = match kind {
-            TraceKind::ModulesLoad | TraceKind::UdevRule | TraceKind::Unit => {
-                format!("Remove that line: {place}.")
-            }
-            TraceKind::Dkms => {
-                format!("Remove the DKMS entry: 'dkms status {}' shows it.", leaf(place))
-            }
-            _ => format!("Remove the package of {module}, which brings {place}."),
-        };
-        let id = format!("legacy.trace-{}", kind.as_str());
-        found.push(Check { remedy, ..check(id, CheckResult::Warn, detail) });
-    }
+    let remains = footprints(look).filter(|it| it.kind != FootprintKind::RivalLoader);
+    found.extend(remains.map(footprint));
     found
-}
-
-fn leaf(place: &str) -> &str {
-    place.rsplit('/').next().unwrap_or(place)
 }
 
 /// Who else loads the client.
 pub(super) fn rivals(look: &Look) -> Vec<Check> {
-    let traces = match &look.survey.traces {
-        Fact::Known(traces) => traces,
-        Fact::Unknown(why) => {
-            return vec![check("rivals.loaders", CheckResult::Unknown, why.clone())];
-        }
-    };
     let client = &look.desired.client;
-    let rivals: Vec<_> = traces.iter().filter(|trace| trace.module == *client).collect();
-    if rivals.is_empty() {
+    let loaders = footprints(look).filter(|it| it.kind == FootprintKind::RivalLoader);
+    let found: Vec<_> = loaders.map(footprint).collect();
+    if found.is_empty() {
         let detail = format!("nobody else is set up to load {client}");
         return vec![check("rivals.loaders", CheckResult::Pass, detail)];
     }
-    let told = |trace: &&Trace| {
-        let place = &trace.place;
-        let (detail, remedy) = match trace.kind {
-            TraceKind::Container => (
-                format!("{place} says that a driver container is at work on this node"),
-                "Leave the modules that it owns to it, or take the node out of its hands."
-                    .to_owned(),
-            ),
-            _ => (
-                format!("{place} loads {client} too, without waiting for the rest of the chain"),
-                format!("Remove that line, now that peermemd loads {client}."),
-            ),
-        };
-        let id = format!("rivals.{}", trace.kind.as_str());
-        Check { remedy, ..check(id, CheckResult::Warn, detail) }
+    found
+}
+
+fn footprints<'a>(look: &Look<'a>) -> impl Iterator<Item = &'a Footprint> {
+    look.observed.others.traces.iter()
+}
+
+fn footprint(footprint: &Footprint) -> Check {
+    let Footprint { kind, module, place, remedy } = footprint;
+    let (id, detail) = match kind {
+        FootprintKind::RivalLoader => ("rivals.loader", format!("{place} loads {module}, too")),
+        FootprintKind::LegacyInitScript => {
+            ("legacy.init-script", format!("{place} is the init script of {module}"))
+        }
+        FootprintKind::LegacyUnit => ("legacy.unit", format!("{place} is a unit of {module}")),
+        FootprintKind::LegacyUpstart => {
+            ("legacy.upstart", format!("{place} is an upstart job of {module}"))
+        }
+        FootprintKind::LegacyOnBoot => {
+            ("legacy.onboot", format!("{place} switches {module} on at boot"))
+        }
+        FootprintKind::LegacyModulesLoad => {
+            ("legacy.modules-load", format!("{place} loads {module} at boot"))
+        }
+        FootprintKind::LegacyDkms => {
+            ("legacy.dkms", format!("{place} builds {module} for each new kernel"))
+        }
+        FootprintKind::LegacyPackage => {
+            ("legacy.package", format!("the package that brings {module} is installed ({place})"))
+        }
+        FootprintKind::LegacyPackageUnknown => (
+            "legacy.package",
+            format!("whether a package brings {module} cannot be read from {place}"),
+        ),
     };
-    rivals.iter().map(told).collect()
+    let result = match kind {
+        FootprintKind::LegacyPackageUnknown => CheckResult::Unknown,
+        _ => CheckResult::Warn,
+    };
+    let reason = match kind {
+        FootprintKind::RivalLoader => Reason::RivalLoader.slug().to_owned(),
+        _ => String::new(),
+    };
+    Check { reason, remedy: remedy.clone(), ..check(id, result, detail) }
 }
 
 pub(super) fn log(look: &Look) -> Vec<Check> {

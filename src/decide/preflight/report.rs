@@ -88,6 +88,7 @@ pub fn not_running(release: &str, files: Files) -> Observed {
         boot_loaders: BootLoaders::default(),
         load: None,
         swaps: Vec::new(),
+        others: crate::model::Others::default(),
         client_errors: Fact::Unknown(unknown()),
     }
 }

@@ -21,11 +21,11 @@ mod loader;
 pub mod modprobe_config;
 mod modules;
 mod observe;
+mod others;
 mod pci;
 mod rdma;
 mod slow;
 mod steps;
-pub mod survey;
 mod swaps;
 mod uevent;
 mod units;
@@ -39,12 +39,13 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::fd;
 use crate::host::{Attempt, Change, Host};
-use crate::model::{Backend, Desired, GpuDriver, ModuleName, Moment, Monotonic, Observed, Survey};
+use crate::model::{Backend, Desired, GpuDriver, ModuleName, Moment, Monotonic, Observed};
 
 use client_log::ClientLog;
 use files::FilesCache;
 pub use kernel::mode_on_command_line;
 pub use loader::Loader;
+use others::Neighbours;
 use pci::Inventory;
 use rdma::RdmaReader;
 use slow::Slow;
@@ -87,6 +88,7 @@ pub struct LinuxHost<L> {
     files: FilesCache,
     client_log: ClientLog,
     swaps: Swaps,
+    others: Neighbours,
     units: Units,
     steps: Steps,
     /// `None` for a look without a daemon.
@@ -109,6 +111,7 @@ impl<L: Loader> LinuxHost<L> {
         let units = Units::connect(&paths.system_bus.unwrap_or_else(usual));
         Self {
             swaps: Swaps::new(&paths.root),
+            others: Neighbours::new(&paths.root),
             root: paths.root,
             loader,
             rdma: RdmaReader::default(),
@@ -135,10 +138,6 @@ impl<L: Loader> Host for LinuxHost<L> {
 
     async fn observe(&mut self, desired: &Desired) -> Observed {
         self.look(desired).await
-    }
-
-    fn survey(&self, desired: &Desired) -> Survey {
-        survey::read(&self.root, desired)
     }
 
     fn insert(&mut self, module: &ModuleName) -> Attempt {

@@ -39,6 +39,7 @@ impl<L: Loader> LinuxHost<L> {
             client_errors: self.client_log.look(&self.root, &desired.client, live),
             pci: self.pci.look(&self.root, &desired.hardware),
             load: self.loader.running(),
+            others: self.others.look(desired, &kernel.release),
             kernel,
             modules,
             files,

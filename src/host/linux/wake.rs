@@ -87,6 +87,7 @@ impl<L: Loader> LinuxHost<L> {
         let Some(wake) = &mut self.wake else { return };
         let mut interests = files::interests(&self.root, release);
         interests.extend(self.swaps.interests());
+        interests.extend(self.others.interests());
         interests.push(bus(&self.root));
         if boot_loaders.pending.iter().any(|name| name == boot::UDEV) {
             // Only while somebody waits for it: at other times each hot-plug would wake us.
@@ -110,6 +111,9 @@ impl<L: Loader> LinuxHost<L> {
         match event {
             Uevent::Module(name) => {
                 if let Some(name) = wake.watched_module(&name) {
+                    if !self.steps.may_be_ours() {
+                        self.others.note_change(&name);
+                    }
                     self.rdma.forget_symbols();
                     wake.push(Change::Module(name));
                 }

@@ -221,6 +221,10 @@ reasons! {
     /// Nothing proves what the client is linked to.
     LinkUnproven = "link-unproven", Operator, [], [],
         "It could not be seen which module {subject} registered with: {detail}.", "";
+    /// Something else on the host loads one of the modules, too.
+    RivalLoader = "rival-loader", Operator, [], [],
+        "{subject} is also loaded by {detail}.",
+        "Remove that entry, so that nothing loads {subject} while drivers are swapped.";
     /// A required part of the chain is missing although the client is registered.
     ChainIncomplete = "chain-incomplete", Event, [], [] or "it is loaded again",
         "{subject} is not loaded although the client is registered: {detail}.",

@@ -19,5 +19,5 @@
 #| Wants=job.service
 
 eventually 60 active job.service
-in_state blocked peer-memory-unsupported
+in_state blocked built-without-peer-memory
 if systemctl start strict.service; then fail "the strict unit started"; fi

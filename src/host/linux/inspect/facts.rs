@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{InspectError, Tree, file, needed_by};
 use crate::host::linux::kernels::{duplicates, owners, rebuild, symvers};
+use crate::host::linux::kmodfile::KernelModule;
 use crate::model::{
     Fact, Files, ImageSymbols, ModuleFile, ModuleName, Resolution, Restriction, Symbol,
 };
@@ -87,9 +88,20 @@ fn name_others(directory: &Path, files: &mut Files) {
     for file in files.modules.values_mut() {
         let Some(taken) = path(file).map(Path::to_owned) else { continue };
         let same = stem(&taken).and_then(|name| found.get(&name));
-        let others = same.into_iter().flatten().filter(|other| **other != taken);
+        let others = same.into_iter().flatten().filter(|other| is_rival(other, &taken));
         file.details.others = others.cloned().collect::<Vec<PathBuf>>();
     }
+}
+
+/// Whether the file is another candidate for what `taken` is. A link to it is none, and neither is
+/// the kernel's own module that a vendor's stands in for: that is what `updates` is there for.
+fn is_rival(other: &Path, taken: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let in_tree = || {
+        let info = KernelModule::open(other).ok().and_then(|file| file.info().ok());
+        info.is_some_and(|info| info.get("intree") == Some("Y"))
+    };
+    real(other) != real(taken) && !in_tree()
 }
 
 fn restrictions(files: &Files) -> impl Iterator<Item = &Restriction> {

@@ -7,7 +7,6 @@
 mod facts;
 mod file;
 mod resolve;
-mod shadowed;
 mod sources;
 mod stamp;
 
@@ -105,7 +104,6 @@ pub fn inspect(
     }
     let mut tree = Tree { names: kernel_names(&resolved), index, request, root, vermagic: None };
     let mut files = Files {
-        shadowed: shadowed(&tree.index.directory(), &resolved),
         option_lines: option_lines(&sources, &resolved),
         modprobe_stamp: stamp::configuration(&context, &request.modules)?,
         exporter: tree.exporter(&request.register_symbol)?,
@@ -115,20 +113,6 @@ pub fn inspect(
     };
     facts::complete(&tree, &mut files)?;
     Ok(files)
-}
-
-fn shadowed(
-    directory: &Path,
-    resolved: &BTreeMap<ModuleName, Resolved<'_>>,
-) -> BTreeMap<ModuleName, Vec<PathBuf>> {
-    let names: Vec<_> = resolved.values().map(|found| found.module.name()).collect();
-    let by_name = shadowed::files_by_name(directory, &names);
-    let others = |(module, found): (&ModuleName, &Resolved<'_>)| {
-        let paths = by_name.get(&found.module.name())?;
-        let others = shadowed::others(paths, found.file.as_deref()?);
-        (!others.is_empty()).then(|| (module.clone(), others))
-    };
-    resolved.iter().filter_map(others).collect()
 }
 
 fn option_lines(

@@ -13,6 +13,14 @@ const LOCK: &str = ".lock";
 const READY: &str = ".driver-ready";
 const DENY_LIST: &str = "etc/modprobe.d/blacklist-ofed-modules.conf";
 
+/// How it is called in history.
+pub(super) const WHO: &str = "OFED driver container";
+
+/// The process that holds the container's lock, if it lives.
+pub(in super::super) fn alive(root: &Path) -> Option<u32> {
+    lock::flock_holder(root, &root.join(DIRECTORY).join(LOCK))
+}
+
 /// What announces that it begins or ends its work. The deny list lies in a directory that is
 /// watched anyway.
 pub(super) fn interest(root: &Path) -> Interest {
@@ -23,7 +31,7 @@ pub(super) fn interest(root: &Path) -> Interest {
 /// behind, unless the container still lives.
 pub(super) fn look(root: &Path, too_old: Duration, now: SystemTime) -> Vec<Swap> {
     let directory = root.join(DIRECTORY);
-    let holder = lock::flock_holder(root, &directory.join(LOCK));
+    let holder = alive(root);
     let mut swaps = Vec::new();
     if let Some(pid) = holder
         && !directory.join(READY).exists()
@@ -44,7 +52,8 @@ pub(super) fn look(root: &Path, too_old: Duration, now: SystemTime) -> Vec<Swap>
 
 fn swap(name: String, why: &str, pid: u32) -> Swap {
     let why = format!("the OFED driver container is at work: {why}");
-    Swap { kind: SwapKind::DriverContainer, name, why, what: What::ALL, pid, indirect: false }
+    let (kind, who) = (SwapKind::DriverContainer, WHO.to_owned());
+    Swap { kind, name, who, why, what: What::ALL, pid, indirect: false }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! container, jobs of watched units, shutdown. Nothing here takes a lock or touches a file that
 //! others look at.
 
-mod container;
+pub(super) mod container;
 mod lock;
-mod processes;
+pub(super) mod processes;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,9 +26,6 @@ const PACKAGE_LOCKS: [&str; 4] = [
     "usr/lib/sysimage/rpm/.rpm.lock",
     "var/lib/rpm/.rpm.lock",
 ];
-
-/// Where DKMS keeps its builds; without it there is no DKMS to look for.
-const DKMS_TREE: &str = "var/lib/dkms";
 
 /// The unit that a shutdown starts with. The manager calls itself `stopping` by it, too.
 pub(super) const SHUTDOWN: &str = "shutdown.target";
@@ -77,12 +74,13 @@ impl Swaps {
     pub(super) fn look(&mut self, around: Surroundings<'_>) -> Vec<Swap> {
         let mut swaps = unit_jobs(around);
         let held = self.held_locks();
-        if !held.is_empty() || (around.step_may_follow && self.root.join(DKMS_TREE).is_dir()) {
+        if !held.is_empty() || around.step_may_follow {
             // Hundreds of reads: done only where something points to a swap already, or where
             // this look decides about a step. A node at rest never comes here.
             let processes = Processes::read(&self.root);
             swaps.extend(held.iter().map(|lock| package_transaction(lock, &processes)));
             swaps.extend(dkms_builds(&processes));
+            swaps.extend(installers(&processes));
         }
         swaps.extend(container::look(&self.root, around.desired.timing.hold_max, around.now));
         swaps.sort();
@@ -153,6 +151,7 @@ fn package_transaction(held: &Held, processes: &Processes) -> Swap {
     let who = processes.name(held.pid).unwrap_or("another process");
     Swap {
         kind: SwapKind::PackageTransaction,
+        who: who.to_owned(),
         why: format!("{who} holds {name}"),
         name,
         what: What::ALL,
@@ -165,12 +164,27 @@ fn dkms_builds(processes: &Processes) -> Vec<Swap> {
     let build = |pid| Swap {
         kind: SwapKind::DkmsBuild,
         name: format!("dkms {pid}"),
+        who: "dkms".to_owned(),
         why: "dkms is running".to_owned(),
         what: What::ALL,
         pid,
         indirect: false,
     };
     processes.dkms().map(build).collect()
+}
+
+/// Installers take no lock that others could see.
+fn installers(processes: &Processes) -> Vec<Swap> {
+    let installer = |(pid, name): (u32, &str)| Swap {
+        kind: SwapKind::Installer,
+        name: format!("{name} {pid}"),
+        who: name.to_owned(),
+        why: format!("{name} is running"),
+        what: What::ALL,
+        pid,
+        indirect: false,
+    };
+    processes.installers().map(installer).collect()
 }
 
 fn unit_jobs(around: Surroundings<'_>) -> Vec<Swap> {
@@ -190,7 +204,8 @@ fn unit_swap(kind: SwapKind, name: &str, unit: &Unit) -> Swap {
         Some(job) => format!("{name} has a {job} job"),
         None => format!("{name} is {}", unit.active_state),
     };
-    Swap { kind, name: name.to_owned(), why, what: What::ALL, pid: 0, indirect: false }
+    let name = name.to_owned();
+    Swap { kind, who: name.clone(), name, why, what: What::ALL, pid: 0, indirect: false }
 }
 
 #[cfg(test)]

@@ -11,9 +11,32 @@ const DEEPEST: usize = 64;
 /// Scripts of packages: dpkg's lie in its database, rpm writes them to a file of that name.
 const PACKAGE_SCRIPTS: [&str; 2] = ["/var/lib/dpkg/info/", "/var/tmp/rpm-tmp."];
 
+/// Programs that install drivers or kernels, with or without a package manager, by the first 15
+/// bytes of their names, which is all that the kernel keeps: the GPU driver's own installer, that
+/// of the RDMA stack, what a kernel's installation runs, and the builder of the module index.
+const INSTALLERS: [&str; 8] = [
+    "nvidia-installer",
+    "mlnxofedinstall",
+    "mlnx_add_kernel_support.sh",
+    "installkernel",
+    "kernel-install",
+    "update-initramfs",
+    "dracut",
+    "depmod",
+];
+
+/// What puts modules in and takes them out.
+const MODULE_TOOLS: [&str; 4] = ["modprobe", "rmmod", "insmod", "kmod"];
+
+/// What only passes a command on, and is not who wanted it.
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "sudo", "env"];
+
+/// The longest name that the kernel keeps of a process.
+const NAME: usize = 15;
+
 /// All processes at one time.
 #[derive(Debug, Default)]
-pub(super) struct Processes(BTreeMap<u32, Process>);
+pub(in super::super) struct Processes(BTreeMap<u32, Process>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Process {
@@ -21,18 +44,20 @@ struct Process {
     parent: u32,
     /// It runs a script of a package, or is DKMS.
     works: bool,
+    /// The service that it belongs to; asked only of tools that end at any moment.
+    unit: Option<String>,
 }
 
 impl Processes {
     /// Reads `/proc`. Processes that end meanwhile are not there.
-    pub(super) fn read(root: &Path) -> Self {
+    pub(in super::super) fn read(root: &Path) -> Self {
         let proc = root.join("proc");
         let names = file::names(&proc).ok().flatten().unwrap_or_default();
-        let process = |name: &String| {
-            let pid = name.parse().ok()?;
-            Some((pid, Process::read(&proc.join(name))?))
-        };
-        Self(names.iter().filter_map(process).collect())
+        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        // The latest first: they are the ones that may be gone in a moment.
+        pids.sort_unstable_by(|a, b| b.cmp(a));
+        let process = |pid: u32| Some((pid, Process::read(&proc.join(pid.to_string()))?));
+        Self(pids.into_iter().filter_map(process).collect())
     }
 
     /// The name of a process.
@@ -47,6 +72,44 @@ impl Processes {
             .iter()
             .filter(move |(pid, process)| is_dkms(pid) && !is_dkms(&process.parent))
             .map(|(pid, _)| *pid)
+    }
+
+    /// Installers that no other installer has started.
+    pub(super) fn installers(&self) -> impl Iterator<Item = (u32, &str)> {
+        let full = |pid: &u32| {
+            let name = self.name(*pid)?;
+            INSTALLERS.into_iter().find(|full| full[..full.len().min(NAME)] == *name)
+        };
+        self.0
+            .iter()
+            .filter(move |(_, process)| full(&process.parent).is_none())
+            .filter_map(move |(pid, _)| Some((*pid, full(pid)?)))
+    }
+
+    /// Who has a module in hand right now: the tool, and the unit or program that started it. The
+    /// daemon's own worker is none of these tools.
+    pub(in super::super) fn at_work(&self, own: u32) -> Option<String> {
+        let is_tool = |process: &Process| MODULE_TOOLS.contains(&process.name.as_str());
+        let mut tools = self.0.iter().filter(|(_, process)| is_tool(process));
+        let (_, tool) = tools.find(|(pid, _)| !self.descends(**pid, own))?;
+        let behind = tool.unit.clone().or_else(|| self.starter(tool.parent));
+        Some(match behind {
+            Some(behind) => format!("{} ({behind})", tool.name),
+            None => tool.name.clone(),
+        })
+    }
+
+    /// The nearest ancestor that is more than a shell.
+    fn starter(&self, mut pid: u32) -> Option<String> {
+        for _ in 0..DEEPEST {
+            let process = self.0.get(&pid).filter(|_| pid > 1)?;
+            let passes_on = SHELLS.contains(&process.name.as_str());
+            if !passes_on && !MODULE_TOOLS.contains(&process.name.as_str()) {
+                return Some(process.name.clone());
+            }
+            pid = process.parent;
+        }
+        None
     }
 
     /// Whether DKMS or a script of a package runs somewhere below `pid`.
@@ -71,8 +134,18 @@ impl Process {
         let stat = file::text(&directory.join("stat"), ATTRIBUTE).ok()??;
         let (name, parent) = parse_stat(&stat)?;
         let works = name == "dkms" || runs_a_package_script(directory, name);
-        Some(Self { name: name.to_owned(), parent, works })
+        let unit = MODULE_TOOLS.contains(&name).then(|| unit_of(directory)).flatten();
+        Some(Self { name: name.to_owned(), parent, works, unit })
     }
+}
+
+/// The service that a process belongs to, by its control group. Sessions and slices say nothing.
+fn unit_of(directory: &Path) -> Option<String> {
+    let groups = file::text(&directory.join("cgroup"), ATTRIBUTE).ok()??;
+    let path = groups.lines().find_map(|line| line.splitn(3, ':').nth(2))?;
+    let unit = path.rsplit('/').find(|part| part.ends_with(".service"))?;
+    // The manager of a user's session runs what a person types.
+    (!unit.starts_with("user@")).then(|| unit.to_owned())
 }
 
 /// Only what can be a script is asked for its command line: most processes are kernel threads.
@@ -130,6 +203,37 @@ mod tests {
         let processes = Processes::read(root.path());
         assert!(processes.works_below(20) && !processes.works_below(30));
         assert_eq!(processes.name(20), Some("apt-get"));
+    }
+
+    #[test]
+    fn installers_are_known_by_what_the_kernel_keeps_of_their_names() {
+        let root = tree(&[
+            (40, "nvidia-installe", 1, ""),
+            (41, "depmod", 40, ""),
+            (42, "update-initramf", 1, ""),
+            (43, "nvidia-smi", 1, ""),
+        ]);
+        let processes = Processes::read(root.path());
+        let found: Vec<_> = processes.installers().collect();
+        assert_eq!(found, [(40, "nvidia-installer"), (42, "update-initramfs")]);
+    }
+
+    #[test]
+    fn whoever_has_a_module_in_hand_is_named_with_what_started_it() {
+        let root = tree(&[
+            (50, "fleet-agent", 1, ""),
+            (51, "sh", 50, ""),
+            (52, "rmmod", 51, ""),
+            (60, "peermemd", 1, ""),
+        ]);
+        let at_work = |own| Processes::read(root.path()).at_work(own);
+        assert_eq!(at_work(60).as_deref(), Some("rmmod (fleet-agent)"));
+        assert_eq!(at_work(50), None);
+        let group = root.path().join("proc/52/cgroup");
+        fs::write(&group, "0::/system.slice/rival.service\n").unwrap();
+        assert_eq!(at_work(60).as_deref(), Some("rmmod (rival.service)"));
+        fs::write(&group, "0::/user.slice/user-0.slice/session-1.scope\n").unwrap();
+        assert_eq!(at_work(60).as_deref(), Some("rmmod (fleet-agent)"));
     }
 
     #[test]

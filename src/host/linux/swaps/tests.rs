@@ -48,7 +48,6 @@ async fn a_busy_watched_unit_and_a_shutdown_are_swaps() {
 #[tokio::test]
 async fn dkms_is_looked_for_only_before_a_step_and_its_end_is_seen() {
     let root = tempfile::tempdir().unwrap();
-    fs::create_dir_all(root.path().join(DKMS_TREE)).unwrap();
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let directory = root.path().join(format!("proc/{pid}"));

@@ -27,13 +27,25 @@ fn repetitions(event: &Event) -> Vec<Event> {
 impl Node {
     pub(super) fn happen(&mut self, event: &Event) {
         self.silent = event.silent;
+        self.actor.clone_from(&event.actor);
         self.units_happen(event);
+        self.owners_happen(event);
         self.files_happen(event);
         self.faults_and_users_happen(event);
         self.hardware_happens(event);
         self.modules_happen(event);
         self.probes_happen(event);
         self.silent = false;
+        self.actor.clear();
+    }
+
+    fn owners_happen(&mut self, event: &Event) {
+        if event.own.is_empty() && event.disown.is_empty() {
+            return;
+        }
+        self.owners.retain(|owner| !event.disown.contains(&owner.who));
+        self.owners.extend(event.own.iter().cloned());
+        self.tell(Change::Swap);
     }
 
     fn units_happen(&mut self, event: &Event) {

@@ -85,6 +85,8 @@ pub(super) struct Job {
     returned: i32,
     wake: Option<Duration>,
     silent: bool,
+    /// Who is seen at it.
+    actor: String,
     outcome: Outcome,
 }
 
@@ -133,6 +135,7 @@ impl Node {
             returned: 0,
             wake: Some(self.now),
             silent: self.silent && by == Actor::Outside,
+            actor: self.actor.clone(),
             outcome: Outcome::success(),
         });
         self.run_job_at(self.jobs.len() - 1);
@@ -151,8 +154,10 @@ impl Node {
         let mut job = self.jobs.remove(index);
         job.wake = None;
         let silent = std::mem::replace(&mut self.silent, job.silent);
+        let actor = std::mem::replace(&mut self.actor, job.actor.clone());
         let waits = self.run_job(&mut job);
         self.silent = silent;
+        self.actor = actor;
         if waits { self.jobs.insert(index.min(self.jobs.len()), job) } else { self.end_job(job) }
     }
 

@@ -16,8 +16,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::scenario::{
-    Event, Fault, KernelEntry, LoadedEntry, ModprobeFile, ModuleEntry, Op, PciEntry, Probe,
-    RdmaDevice, Scenario, SwapEntry, Times, UnitEntry, expand_pci, standard_modules,
+    ElsewhereEntry, Event, Fault, KernelEntry, LoadedEntry, ModprobeFile, ModuleEntry, Op,
+    OwnerEntry, PciEntry, Probe, RdmaDevice, Scenario, SwapEntry, Times, TraceEntry, UnitEntry,
+    expand_pci, standard_modules,
 };
 use crate::host::Change;
 use crate::model::{InitState, ModuleName, Outcome, Symbol};
@@ -70,6 +71,13 @@ pub struct Node {
     boot_pending: Vec<String>,
     system_bus: bool,
     swaps: Vec<SwapEntry>,
+    owners: Vec<OwnerEntry>,
+    elsewhere: Vec<ElsewhereEntry>,
+    traces: Vec<TraceEntry>,
+    /// Who was last seen with a module in hand.
+    seen_at_work: BTreeMap<ModuleName, String>,
+    /// Who is at it in the event that is taking effect.
+    actor: String,
     unreadable: BTreeSet<Probe>,
     faults: Vec<Fault>,
     events: VecDeque<Event>,
@@ -106,6 +114,11 @@ impl Node {
             boot_pending: scenario.boot_pending.clone(),
             system_bus: scenario.system_bus,
             swaps: scenario.swaps.clone(),
+            owners: scenario.owners.clone(),
+            elsewhere: scenario.elsewhere.clone(),
+            traces: scenario.traces.clone(),
+            seen_at_work: BTreeMap::new(),
+            actor: String::new(),
             unreadable: scenario.unreadable.iter().copied().collect(),
             faults: scenario.faults.clone(),
             events: events::in_order(&scenario.events),
@@ -249,6 +262,12 @@ impl Node {
     }
 
     fn tell(&mut self, change: Change) {
+        if let Change::Module(module) = &change {
+            self.seen_at_work.remove(module);
+            if !self.actor.is_empty() {
+                self.seen_at_work.insert(module.clone(), self.actor.clone());
+            }
+        }
         if !self.silent && !self.changes.contains(&change) {
             self.changes.push_back(change);
         }

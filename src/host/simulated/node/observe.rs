@@ -8,12 +8,14 @@ use std::time::Duration;
 use super::job::{Actor, Job};
 use super::modprobe::{file_name, is_on_disk};
 use super::{Loaded, Node, exported, needed, text_of};
-use crate::host::simulated::scenario::{ModuleEntry, PciEntry, Probe, SwapWhat, UnitEntry};
+use crate::host::simulated::scenario::{
+    ElsewhereEntry, ModuleEntry, PciEntry, Probe, SwapWhat, TraceEntry, UnitEntry,
+};
 use crate::model::{
-    BootLoaders, Desired, Fact, FileDetails, Files, GpuDriver, GpuFlavour, InitState, Kernel,
-    KernelTree, LoadedModule, LoggedErrors, ModuleFile, ModuleName, Observed, OptionLine, Pci,
-    PciDevice, PciMatch, PeerDirectory, Rdma, Resolution, Role, RunningLoad, Swap, SwapKind,
-    Symbol, Unit, What,
+    BootLoaders, Desired, Fact, FileDetails, Files, Footprint, GpuDriver, GpuFlavour, InitState,
+    Kernel, KernelTree, LoadedModule, LoggedErrors, ModuleFile, ModuleName, Observed, OptionLine,
+    Others, Owner, Pci, PciDevice, PciMatch, PeerDirectory, Rdma, Resolution, Role, RunningLoad,
+    Swap, SwapKind, Symbol, Unit, What,
 };
 
 /// The simulated boot.
@@ -36,6 +38,7 @@ impl Node {
             boot_loaders: self.observe_boot(desired),
             load: self.observe_load(),
             swaps: self.observe_swaps(desired),
+            others: self.observe_others(),
             client_errors: self.observe_client_errors(desired),
         }
     }
@@ -103,7 +106,6 @@ impl Node {
                 .filter_map(|name| Some((name.clone(), self.observe_file(desired, name)?)))
                 .collect(),
             exporter: self.tree.iter().find(|(_, entry)| exports(entry)).map(|(n, _)| n.clone()),
-            shadowed: self.shadowed(desired),
             option_lines: self.option_lines(desired),
             tree_stamp: self.tree_stamp,
             modprobe_stamp: self.modprobe_stamp(desired),
@@ -111,14 +113,12 @@ impl Node {
         }
     }
 
-    fn shadowed(&self, desired: &Desired) -> BTreeMap<ModuleName, Vec<PathBuf>> {
+    /// The other files of the module's name.
+    fn others(&self, name: &ModuleName) -> Vec<PathBuf> {
         let path =
             |file: &String| PathBuf::from(format!("/lib/modules/{}/{file}", self.kernel.release));
-        let several = desired.modules().filter_map(|name| {
-            let others = self.tree.get(name)?.also.as_ref()?;
-            Some((name.clone(), others.iter().map(path).collect()))
-        });
-        several.collect()
+        let files = self.tree.get(name).and_then(|entry| entry.also.as_ref());
+        files.into_iter().flatten().map(path).collect()
     }
 
     fn option_lines(&self, desired: &Desired) -> BTreeMap<ModuleName, Vec<OptionLine>> {
@@ -179,7 +179,7 @@ impl Node {
             needs: symbols().map(|()| needs()),
             exports: symbols().map(|()| self.exports_for_clients(desired, entry)),
             imports_mm_kobj: symbols().map(|()| entry.imports_mm_kobj == Some(true)),
-            details: FileDetails::default(),
+            details: FileDetails { others: self.others(name), ..FileDetails::default() },
         })
     }
 
@@ -318,6 +318,7 @@ impl Node {
         let scripted = self.swaps.iter().map(|swap| Swap {
             kind: swap.kind,
             name: swap.name.clone(),
+            who: if swap.who.is_empty() { swap.name.clone() } else { swap.who.clone() },
             why: swap.why.clone(),
             what: match swap.what {
                 SwapWhat::LoadRemove => What::ALL,
@@ -332,6 +333,7 @@ impl Node {
         let busy = busy.map(|(name, unit)| Swap {
             kind: SwapKind::UnitJob,
             name: name.clone(),
+            who: name.clone(),
             why: match unit.job {
                 Some(job) => format!("{name} has a {job} job"),
                 None => format!("{name} is {}", unit.active_state),
@@ -341,6 +343,26 @@ impl Node {
             indirect: false,
         });
         scripted.chain(busy).collect()
+    }
+
+    fn observe_others(&self) -> Others {
+        let owned = self.owners.iter().flat_map(|entry| {
+            let owner = Owner { who: entry.who.clone(), evidence: entry.evidence.clone() };
+            entry.modules.iter().map(move |module| (module.clone(), owner.clone()))
+        });
+        let trace = |entry: &TraceEntry| Footprint {
+            kind: entry.kind,
+            module: entry.module.clone(),
+            place: entry.place.clone(),
+            remedy: entry.remedy.clone(),
+        };
+        let file = |entry: &ElsewhereEntry| (entry.module.clone(), entry.path.clone());
+        Others {
+            owners: owned.collect(),
+            files: self.elsewhere.iter().map(file).collect(),
+            seen_at_work: self.seen_at_work.clone(),
+            traces: self.traces.iter().map(trace).collect(),
+        }
     }
 
     fn observe_client_errors(&self, desired: &Desired) -> Fact<LoggedErrors> {

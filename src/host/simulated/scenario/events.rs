@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::hardware::PciEntry;
 use super::modules::{Fault, KernelEntry, ModprobeFile, ModuleEntry};
 use super::values::{Time, one_or_many};
-use crate::model::{ModuleName, SwapKind};
+use crate::model::{FootprintKind, ModuleName, SwapKind};
 
 /// `[[unit]]`: a systemd unit. In an event, keys that are left out keep their value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -50,6 +50,9 @@ pub struct SwapEntry {
     pub kind: SwapKind,
     /// Lock file, process or unit.
     pub name: String,
+    /// Whose work it is; otherwise the name.
+    #[serde(default)]
+    pub who: String,
     /// What is seen, as a clause.
     #[serde(default)]
     pub why: String,
@@ -62,6 +65,45 @@ pub struct SwapEntry {
     /// The evidence is only circumstantial.
     #[serde(default)]
     pub indirect: bool,
+}
+
+/// `[[owner]]`: another manager of modules.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnerEntry {
+    /// Who.
+    pub who: String,
+    /// Which modules.
+    #[serde(deserialize_with = "one_or_many")]
+    pub modules: Vec<ModuleName>,
+    /// What is seen, as a clause.
+    #[serde(default)]
+    pub evidence: String,
+}
+
+/// `[[elsewhere]]`: a module file below another root than the host's.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ElsewhereEntry {
+    /// The module.
+    pub module: ModuleName,
+    /// Where its file is.
+    pub path: std::path::PathBuf,
+}
+
+/// `[[trace]]`: configuration of others that is about one of our modules.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceEntry {
+    /// What it does.
+    pub kind: FootprintKind,
+    /// The module.
+    pub module: ModuleName,
+    /// `FILE:LINE`, or the file or directory.
+    pub place: String,
+    /// The command that removes it.
+    #[serde(default)]
+    pub remedy: String,
 }
 
 /// A part of the node that cannot be read.
@@ -148,6 +190,13 @@ pub struct Event {
     /// Names of driver swaps that end.
     #[serde(deserialize_with = "one_or_many")]
     pub swap_end: Vec<String>,
+    /// Other managers that come.
+    pub own: Vec<OwnerEntry>,
+    /// Other managers that go, by who they are.
+    #[serde(deserialize_with = "one_or_many")]
+    pub disown: Vec<String>,
+    /// Who is seen at it when modules come or go by this event.
+    pub actor: String,
     /// Boot loaders that are done.
     #[serde(deserialize_with = "one_or_many")]
     pub boot_done: Vec<String>,

@@ -43,6 +43,8 @@ pub struct Expectation {
     /// Names of holds that are there.
     #[serde(deserialize_with = "one_or_many")]
     pub holds: Vec<String>,
+    /// Whose each module is said to be.
+    pub managed_by: BTreeMap<ModuleName, String>,
     /// Modules that are live, or built in.
     #[serde(deserialize_with = "one_or_many")]
     pub modules_live: Vec<ModuleName>,
@@ -194,6 +196,11 @@ impl Expectation {
         found.extend(
             self.advisories.iter().filter(advised).map(|r| format!("no advisory {}", r.slug())),
         );
+        found.extend(self.managed_by.iter().filter_map(|(module, wanted)| {
+            let said = status.managed_by.iter().find(|(name, _)| name == module.as_str());
+            let owner = said.map_or("", |(_, owner)| owner.as_str());
+            (owner != wanted).then(|| format!("{module} is managed by '{owner}'"))
+        }));
         found.extend(self.module_differences(status));
         found
     }

@@ -18,7 +18,10 @@ use serde::Deserialize;
 
 use crate::model::ModuleName;
 
-pub use events::{Bind, Event, PortChange, Probe, SwapEntry, SwapWhat, UnitEntry, Users};
+pub use events::{
+    Bind, ElsewhereEntry, Event, OwnerEntry, PortChange, Probe, SwapEntry, SwapWhat, TraceEntry,
+    UnitEntry, Users,
+};
 pub use expect::{Expectation, Expectations, Never};
 pub use hardware::{
     AcsBit, DriverEntry, Exporter, Flavour, PciEntry, PciKind, RdmaDevice, RdmaEntry,
@@ -109,6 +112,14 @@ pub struct Scenario {
     /// Driver swaps that are on when it begins.
     #[serde(rename = "swap")]
     pub swaps: Vec<SwapEntry>,
+    /// Other managers of modules.
+    #[serde(rename = "owner")]
+    pub owners: Vec<OwnerEntry>,
+    /// Module files below another root.
+    pub elsewhere: Vec<ElsewhereEntry>,
+    /// Configuration of others that is about our modules.
+    #[serde(rename = "trace")]
+    pub traces: Vec<TraceEntry>,
     /// Boot's loaders that are not done: units, or `udev`.
     pub boot_pending: Vec<String>,
     /// Whether there is a system bus.
@@ -145,6 +156,9 @@ impl Default for Scenario {
             faults: Vec::new(),
             units: Vec::new(),
             swaps: Vec::new(),
+            owners: Vec::new(),
+            elsewhere: Vec::new(),
+            traces: Vec::new(),
             boot_pending: Vec::new(),
             system_bus: true,
             unreadable: Vec::new(),
