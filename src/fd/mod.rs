@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code, reason = "each block says why it is sound")]
 
+mod alarm;
 mod filter;
 
 use std::io;
@@ -11,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+pub(crate) use alarm::Alarm;
 pub(crate) use filter::keep_relevant_uevents;
 
 /// Waits for a file descriptor to become readable.

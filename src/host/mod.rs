@@ -10,6 +10,9 @@ pub mod simulated;
 use std::future::Future;
 use std::pin::Pin;
 
+use tokio::time::{Instant, sleep_until};
+
+use crate::fd;
 use crate::model::{Backend, Desired, ModuleName, Moment, Observed, Outcome};
 
 /// A step that has been started. It runs on whether or not it is polled, and cannot be taken
@@ -41,6 +44,27 @@ pub enum Change {
     Overrun,
 }
 
+/// What the loop sleeps by.
+#[derive(Debug, Default)]
+pub struct Alarm(Option<fd::Alarm>);
+
+impl Alarm {
+    /// The kernel's timer, which wakes exactly once. Must be called within a runtime.
+    pub fn of_kernel() -> Self {
+        // Without one the runtime's does as well, at the cost of a few more wake-ups.
+        Self(fd::Alarm::new().ok())
+    }
+
+    /// Ends at `when`; never, if there is no such time. Cancel safe.
+    pub async fn at(&self, when: Option<Instant>) {
+        match (when, &self.0) {
+            (Some(when), Some(alarm)) => alarm.at(when).await,
+            (Some(when), None) => sleep_until(when).await,
+            (None, _) => std::future::pending().await,
+        }
+    }
+}
+
 /// What the reconciler may see of a machine and do to it.
 #[allow(async_fn_in_trait, reason = "used with static dispatch, on one thread")]
 pub trait Host {
@@ -49,6 +73,11 @@ pub trait Host {
 
     /// The present on both clocks.
     fn now(&self) -> Moment;
+
+    /// What the loop sleeps by: the runtime's clock, which tests can pause.
+    fn alarm(&self) -> Alarm {
+        Alarm::default()
+    }
 
     /// One look. Never fails: what could not be read is unknown. Bounded in time: slow device
     /// reads are answered from a thread of their own, and late is unknown.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::dbus::{AttemptFinished, Request};
 use crate::decide::memory::Memory;
@@ -21,7 +21,7 @@ use crate::decide::project::{self, Ledger};
 use crate::decide::step::Step;
 use crate::decide::{Decision, backoff, decide};
 use crate::holds::HoldStore;
-use crate::host::{Attempt, Change, Host};
+use crate::host::{Alarm, Attempt, Change, Host};
 use crate::model::{
     Desired, Finding, ModuleName, Moment, Observed, Outcome, Reason, SeenHardware, Status,
 };
@@ -96,6 +96,7 @@ pub struct Reconciler<H> {
     last_look: Instant,
     last_step: Option<(ModuleName, Instant)>,
     ping_at: Option<Instant>,
+    alarm: Alarm,
     state_file_failed: bool,
     jitter: u64,
 }
@@ -117,8 +118,6 @@ enum Wake {
     StepEnded(Outcome),
     Asked(Option<Request>),
     Due,
-    Watchdog,
-    Overdue,
     Stop,
     Reload,
 }
@@ -137,6 +136,7 @@ impl<H: Host> Reconciler<H> {
             configuration_files: configured.files.clone(),
         };
         let mut memory = Memory::new(started, seen, jitter);
+        let alarm = host.alarm();
         let ping_at = doors.watchdog.interval.map(|interval| Instant::now() + interval);
         memory.config_error = configured.error.as_ref().map(|error| unreadable(error));
         Self {
@@ -154,6 +154,7 @@ impl<H: Host> Reconciler<H> {
             last_look: Instant::now(),
             last_step: None,
             ping_at,
+            alarm,
             state_file_failed: false,
             jitter,
         }
@@ -174,9 +175,7 @@ impl<H: Host> Reconciler<H> {
                 Wake::StepEnded(outcome) => self.step_ended(outcome).await,
                 Wake::Asked(Some(request)) => self.asked(request).await,
                 Wake::Asked(None) | Wake::Stop => break,
-                Wake::Due => {}
-                Wake::Watchdog => self.ping(),
-                Wake::Overdue => self.overdue(),
+                Wake::Due => self.due(),
                 Wake::Reload => drop(self.reload()),
             }
         }
@@ -190,6 +189,17 @@ impl<H: Host> Reconciler<H> {
         self.running.is_none() && self.doors.status.borrow().is_settled()
     }
 
+    /// The earliest of the loop's times has come. Looks are taken at the top of the loop.
+    fn due(&mut self) {
+        let past = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+        if past(self.ping_at) {
+            self.ping();
+        }
+        if past(self.next_overdue()) {
+            self.overdue();
+        }
+    }
+
     /// Tells the manager that this loop is alive.
     fn ping(&mut self) {
         self.doors.watchdog.ping(&self.doors.notifier);
@@ -201,8 +211,9 @@ impl<H: Host> Reconciler<H> {
         stop: std::pin::Pin<&mut impl Future<Output = ()>>,
         reload: &mut mpsc::Receiver<()>,
     ) -> Wake {
-        let (overdue, ping_at, look_at) = (self.next_overdue(), self.ping_at, self.look_at);
-        let Self { host, doors: Doors { requests, holds, .. }, running, .. } = self;
+        let times = [self.look_at, self.next_overdue(), self.ping_at];
+        let next = times.into_iter().flatten().min();
+        let Self { host, alarm, doors: Doors { requests, holds, .. }, running, .. } = self;
         tokio::select! {
             () = stop => Wake::Stop,
             Some(()) = reload.recv() => Wake::Reload,
@@ -210,9 +221,7 @@ impl<H: Host> Reconciler<H> {
             request = requests.recv() => Wake::Asked(request),
             () = holds.changed() => Wake::HoldsChanged,
             change = host.changed() => Wake::Changed(change),
-            () = at(look_at) => Wake::Due,
-            () = at(overdue) => Wake::Overdue,
-            () = at(ping_at) => Wake::Watchdog,
+            () = alarm.at(next) => Wake::Due,
         }
     }
 
@@ -460,13 +469,6 @@ fn unreadable(error: &str) -> Finding {
 async fn ended(running: &mut Option<Running>) -> Outcome {
     match running {
         Some(running) => running.attempt.as_mut().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn at(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
         None => std::future::pending().await,
     }
 }

@@ -38,7 +38,7 @@ use std::path::PathBuf;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::fd;
-use crate::host::{Attempt, Change, Host};
+use crate::host::{Alarm, Attempt, Change, Host};
 use crate::model::{Backend, Desired, GpuDriver, ModuleName, Moment, Monotonic, Observed};
 
 use client_log::ClientLog;
@@ -134,6 +134,10 @@ impl<L: Loader> Host for LinuxHost<L> {
     fn now(&self) -> Moment {
         let monotonic = Monotonic(micros(ClockId::CLOCK_MONOTONIC));
         Moment { real: micros(ClockId::CLOCK_REALTIME), monotonic }
+    }
+
+    fn alarm(&self) -> Alarm {
+        Alarm::of_kernel()
     }
 
     async fn observe(&mut self, desired: &Desired) -> Observed {
