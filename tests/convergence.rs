@@ -72,7 +72,7 @@ impl Run {
             assert!(looks < MOST_LOOKS, "it spins: {}", self.done());
             let decision = self.look();
             if let Some(step) = decision.next_step().filter(|_| !self.stuck).cloned() {
-                self.step(step);
+                self.step(&step);
             } else if self.node.now() >= end {
                 return decision;
             } else {
@@ -101,11 +101,11 @@ impl Run {
         self.node.advance(next);
     }
 
-    fn step(&mut self, step: Step) {
-        self.allowed(&step);
+    fn step(&mut self, step: &Step) {
+        self.allowed(step);
         assert!(self.steps.len() < MOST_STEPS, "it spins: {}", self.done());
         self.steps.push((self.node.now(), step.clone()));
-        let job = match &step {
+        let job = match step {
             Step::StopUnit { unit, .. } => self.node.stop_unit(unit),
             Step::Remove { unused, .. } => self.node.remove(unused.module()),
             Step::Insert { module } => self.node.insert(module),
@@ -116,7 +116,7 @@ impl Run {
         };
         let observed = self.node.observe(&self.desired);
         let now = self.now();
-        let _ = self.memory.finished(&step, &outcome, (&self.desired, &observed), now);
+        let _ = self.memory.finished(step, &outcome, (&self.desired, &observed), now);
     }
 
     /// The last steps, for a person.
@@ -417,7 +417,7 @@ fn the_driver_finds_a_hot_loop() {
     let module = ModuleName::new("ib_core").unwrap();
     let spin = std::panic::AssertUnwindSafe(|| {
         for _ in 0..=MOST_STEPS {
-            run.step(Step::Insert { module: module.clone() });
+            run.step(&Step::Insert { module: module.clone() });
         }
     });
     assert!(std::panic::catch_unwind(spin).is_err());

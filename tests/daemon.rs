@@ -104,7 +104,7 @@ impl Rig {
         let (_reload, reload) = mpsc::channel(1);
         let (stop, stopped) = oneshot::channel::<()>();
         let commands = Commands { stop: async { drop(stopped.await) }, reload };
-        let daemon = daemon::run(host, self.setup(), commands, drop);
+        let daemon = Box::pin(daemon::run(host, self.setup(), commands, drop));
         let test = async {
             let result = timeout(SOON, test).await.expect("the test hangs");
             drop(stop);
@@ -242,7 +242,8 @@ async fn a_second_daemon_gives_way() {
         client.reaches("ready", "registered").await;
         let (_reload, reload) = mpsc::channel(1);
         let commands = Commands { stop: std::future::pending(), reload };
-        let other = daemon::run(SimulatedHost::new(&rig.scenario), rig.setup(), commands, drop);
+        let host = SimulatedHost::new(&rig.scenario);
+        let other = Box::pin(daemon::run(host, rig.setup(), commands, drop));
         let ended = timeout(SOON, other).await.unwrap();
         assert!(matches!(ended, Err(DaemonError::Bus(BusError::NameTaken))), "{ended:?}");
         client.reaches("ready", "registered").await;

@@ -1,6 +1,6 @@
 //! Walking the chain: what is inserted next, or what stands in the way.
 
-use super::rules::{Situation, Standing};
+use super::standing::{Situation, Standing};
 use super::step::Step;
 use super::{hardware, owners, preflight, swaps, transition};
 use crate::model::{
@@ -143,7 +143,7 @@ fn absent(s: &Situation, module: &ModuleName) -> Link {
         match failure.next {
             None => return stop(State::Blocked, failure.finding.clone()),
             Some(next) if s.now < next => {
-                let detail = super::rules::clause(&failure.finding);
+                let detail = super::standing::clause(&failure.finding);
                 let finding = Finding::new(Reason::RetryPending, module, detail);
                 return Link::Stop(Standing::of(State::Waiting, finding).until(Some(next)));
             }

@@ -1,7 +1,7 @@
 //! Whether what is loaded is what is on disk.
 
 use super::in_use::Unused;
-use super::rules::Situation;
+use super::standing::Situation;
 use crate::model::{
     Desired, Fact, Finding, InitState, LoadedModule, ModuleFile, ModuleName, Observed, Reason,
     Remedy, Resolution,

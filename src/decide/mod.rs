@@ -27,6 +27,7 @@ pub mod project;
 pub mod retry;
 pub mod rules;
 pub mod stand_down;
+pub mod standing;
 pub mod step;
 pub mod swaps;
 pub mod symbols;
@@ -46,7 +47,7 @@ use crate::model::{
 };
 use ladder::Ladder;
 use memory::Memory;
-use rules::{Situation, Standing};
+use standing::{Situation, Standing};
 use step::Step;
 
 /// What one look comes to.
@@ -184,7 +185,7 @@ fn advisories(s: &Situation, judged: &Finding, told: &Finding) -> Vec<Finding> {
         }
         for module in chain::missing(s) {
             let why = match s.memory.failures.get(module) {
-                Some(failure) => rules::clause(&failure.finding),
+                Some(failure) => standing::clause(&failure.finding),
                 None => "it was taken out or never loaded".to_owned(),
             };
             found.push(Finding::new(Reason::ChainIncomplete, module, why));

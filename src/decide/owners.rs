@@ -1,6 +1,6 @@
 //! Modules that another manager owns: observed, never touched.
 
-use super::rules::{Situation, Standing};
+use super::standing::{Situation, Standing};
 use super::step::Step;
 use crate::model::{
     Desired, ExternalManager, Finding, Manage, ModuleName, Observed, Owner, Reason, State,

@@ -4,46 +4,17 @@ use std::time::Duration;
 
 use super::hardware::{self, Verdict};
 use super::in_use::Unused;
-use super::ladder::Ladder;
-use super::memory::Memory;
 use super::preflight::ProvenToLoad;
+use super::standing::{Situation, Standing, clause};
 use super::step::Step;
 use super::{chain, owners, stand_down, swaps, transition, unrest};
 use crate::model::{
-    Desired, Fact, Finding, InitState, LegacyPolicy, ModuleName, Monotonic, Observed,
-    OnExternalUnload, Reason, State, Transport,
+    Fact, Finding, InitState, LegacyPolicy, ModuleName, Monotonic, OnExternalUnload, Reason, State,
+    Transport,
 };
 
 /// How often to look whether the users of a module that should go are gone.
 const USERS_POLL: Duration = Duration::from_secs(5);
-
-/// Everything that a decision is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
-    /// What is wanted.
-    pub desired: &'a Desired,
-    /// What was seen.
-    pub observed: &'a Observed,
-    /// What is remembered.
-    pub memory: &'a Memory,
-    /// What speaks for the registration.
-    pub ladder: &'a Ladder,
-    /// The present.
-    pub now: Monotonic,
-}
-
-/// What a rule says: the node's state, why, what to do about it, and when to look again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// The state.
-    pub state: State,
-    /// Why.
-    pub finding: Finding,
-    /// What to do, in order.
-    pub steps: Vec<Step>,
-    /// When something is due without an event.
-    pub wake: Option<Monotonic>,
-}
 
 /// One row: its name, the states that it can bring about, and when it applies.
 #[derive(Debug)]
@@ -86,31 +57,6 @@ pub const RULES: &[Rule] = &[
     },
     Rule { name: "chain", states: &[Converging, Waiting, Blocked], applies: chain_of_modules },
 ];
-
-impl Standing {
-    /// A standing with nothing to do.
-    pub fn of(state: State, finding: Finding) -> Self {
-        Self { state, finding, steps: Vec::new(), wake: None }
-    }
-
-    /// The goal is not reached and these steps lead to it.
-    pub fn act(steps: Vec<Step>) -> Option<Self> {
-        let first = steps.first()?;
-        let finding = Finding::new(Reason::LoadRunning, first.subject(), first.doing());
-        Some(Self { state: Converging, finding, steps, wake: None })
-    }
-
-    /// Whether nothing but the client is to be loaded, and nothing removed.
-    pub fn loads_only(&self, client: &ModuleName) -> bool {
-        self.steps.iter().all(|step| matches!(step, Step::Insert { module } if module == client))
-    }
-
-    /// The same, to be looked at again at `wake`.
-    #[must_use]
-    pub fn until(self, wake: Option<Monotonic>) -> Self {
-        Self { wake, ..self }
-    }
-}
 
 /// The standing by the first rule that applies, before holds and mode are considered.
 pub fn judge(situation: &Situation) -> Standing {
@@ -389,9 +335,4 @@ fn live_legacy<'a>(s: &Situation<'a>) -> Option<&'a ModuleName> {
         s.observed.state(module).is_known_and(|state| *state == InitState::Live)
     };
     s.desired.legacy.iter().find(live)
-}
-
-/// A finding's sentence as a clause of another sentence.
-pub fn clause(finding: &Finding) -> String {
-    finding.sentence().trim_end_matches('.').to_owned()
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use super::in_use::{InUse, Unused};
 use super::memory::Memory;
 use super::preflight::ProvenToLoad;
-use super::rules::{Situation, Standing};
+use super::standing::{Situation, Standing};
 use super::step::Step;
-use super::{chain, in_use, preflight, rules};
+use super::{chain, in_use, preflight};
 use crate::model::{
     Desired, Fact, Finding, Hold, HoldKind, InitState, ModuleName, Monotonic, Observed, Reason,
     Scope, State,
@@ -63,7 +63,7 @@ pub fn progress(
             Fact::Unknown(why) => return Err(in_use_by(&module, &why)),
         }
         if let Some(failure) = memory.failures.get(&module).filter(|failure| failure.of_removal) {
-            return Err(in_use_by(&module, &rules::clause(&failure.finding)));
+            return Err(in_use_by(&module, &super::standing::clause(&failure.finding)));
         }
         let unused = Unused::prove_once_gone(&module, &gone, desired, observed)
             .map_err(|InUse { by }| in_use_by(&module, &by))?;

@@ -1,6 +1,6 @@
 //! Automatic holds: somebody is swapping drivers, so hands off.
 
-use super::rules::{Situation, Standing};
+use super::standing::{Situation, Standing};
 use crate::model::{
     Finding, Hold, HoldKind, ModuleName, Moment, Monotonic, Reason, State, Swap, SwapKind, What,
 };

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::rules::{Situation, Standing};
+use super::standing::{Situation, Standing};
 use crate::model::{Finding, InitState, ModuleName, Monotonic, Reason, State};
 
 /// Most removals end within a few of these, and somebody may wait for the repair.

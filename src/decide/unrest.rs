@@ -2,7 +2,7 @@
 
 use super::happening::Vanished;
 use super::preflight;
-use super::rules::{Situation, Standing};
+use super::standing::{Situation, Standing};
 use crate::model::{Finding, ModuleName, Monotonic, Reason, State};
 
 /// The client went away without us, or its chain is being changed: wait for quiet.

@@ -11,6 +11,7 @@ use peermemd::systemd::Level;
 /// Brings mlx5_core, ib_core, nvidia and then nvidia_peermem up in order, proves the registration,
 /// repairs drift, and publishes the state on the bus as org.peermemd1. Runs as a systemd service;
 /// ask it with 'peermemctl'.
+#[allow(clippy::doc_markdown, reason = "this is what --help prints")]
 #[derive(Debug, Parser)]
 #[command(name = "peermemd", version, after_help = EXIT)]
 pub struct Arguments {

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match &arguments.simulate {
             Some(scenario) => simulated::run(scenario, &arguments, log).await,
-            None => real::run(&arguments, log).await,
+            None => Box::pin(real::run(&arguments, log)).await,
         }
     });
     // A slow device read on a thread of its own must not keep the process.

@@ -49,7 +49,7 @@ pub async fn run(arguments: &Arguments, log: LogHandle) -> ExitCode {
         log: Arc::new(log),
     };
     let commands = Commands { stop: crate::stopped(), reload: crate::reloads() };
-    match daemon::run(host, setup, commands, drop).await {
+    match Box::pin(daemon::run(host, setup, commands, drop)).await {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");

@@ -58,13 +58,11 @@ fn of_policy(
         let known = all.find(|objection| objection.finding.reason == reason);
         known.map(|objection| objection.finding).or(failed.filter(|it| it.reason == reason))
     });
-    match objection {
-        Some(finding) => by_finding(id, CheckResult::Fail, &finding, look),
-        None => {
-            let (result, detail) = otherwise();
-            check(id, result, detail)
-        }
+    if let Some(finding) = objection {
+        return by_finding(id, CheckResult::Fail, &finding, look);
     }
+    let (result, detail) = otherwise();
+    check(id, result, detail)
 }
 
 /// Values that a client is known to refuse.
