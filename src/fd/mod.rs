@@ -1,10 +1,11 @@
 //! What safe wrappers do not offer for file descriptors: waiting on one, a handle of a process,
-//! and a filter on a socket. The only unsafe code beside libkmod's.
+//! a filter on a socket, and letting go of code. The only unsafe code beside libkmod's.
 
 #![allow(unsafe_code, reason = "each block says why it is sound")]
 
 mod alarm;
 mod filter;
+mod pages;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -14,6 +15,7 @@ use tokio::io::unix::AsyncFd;
 
 pub(crate) use alarm::Alarm;
 pub(crate) use filter::keep_relevant_uevents;
+pub(crate) use pages::release_code;
 
 /// Waits for a file descriptor to become readable.
 #[derive(Debug)]

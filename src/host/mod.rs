@@ -92,6 +92,9 @@ pub trait Host {
     /// Starts to stop a unit, and ends when its job has.
     fn stop_unit(&mut self, unit: &str) -> Attempt;
 
+    /// A step is expected within the next minute: what it needs can be got ready.
+    fn prepare(&mut self) {}
+
     /// The pass is over: whatever was kept at hand for its steps can go.
     fn rest(&mut self);
 

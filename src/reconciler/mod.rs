@@ -23,7 +23,8 @@ use crate::decide::{Decision, backoff, decide};
 use crate::holds::HoldStore;
 use crate::host::{Alarm, Attempt, Change, Host};
 use crate::model::{
-    Desired, Finding, ModuleName, Moment, Observed, Outcome, Reason, SeenHardware, Status,
+    Desired, Finding, Mode, ModuleName, Moment, Observed, Outcome, Reason, SeenHardware, State,
+    Status,
 };
 use crate::record::{HardwareFile, History, StateFile};
 use crate::systemd::{Notifier, Watchdog};
@@ -37,6 +38,9 @@ const CALM: Duration = Duration::from_millis(100);
 /// A step that runs for longer than this is looked at while it does, so that what is published
 /// stays true. Most steps end before; those need no look in between.
 const GLANCE: Duration = Duration::from_millis(500);
+
+/// A step that is at most so far away is got ready for.
+const NEAR: Duration = Duration::from_secs(60);
 
 /// How long the events of a step of ours may trail behind it.
 const ECHO: Duration = Duration::from_secs(1);
@@ -304,13 +308,28 @@ impl<H: Host> Reconciler<H> {
 
     /// The pass is over.
     fn rest(&mut self) {
-        self.host.rest();
+        if self.step_is_near() {
+            self.host.prepare();
+        } else {
+            self.host.rest();
+        }
         self.publish();
         let state = self.doors.status.borrow().state;
         if self.waiting.pass_ended(state) {
             self.memory.forget_failures();
             self.look_by(Instant::now());
         }
+    }
+
+    /// Whether a repair only waits for the chain to settle.
+    fn step_is_near(&self) -> bool {
+        let Some((_, decision)) = &self.seen else { return false };
+        let now = self.host.now().monotonic;
+        let soon = decision.wake.is_some_and(|wake| wake.since(now) <= NEAR);
+        soon && self.memory.vanished.is_some()
+            && decision.state == State::Waiting
+            && decision.holds.is_empty()
+            && self.desired.mode == Mode::Enforce
     }
 
     fn start(&mut self, step: Step) {

@@ -25,6 +25,9 @@ pub trait Loader {
     /// Ends when a load of an earlier daemon has ended. Cancel safe.
     async fn load_ended(&mut self);
 
+    /// Gets ready for a step that will come soon.
+    fn prepare(&mut self) {}
+
     /// Lets go of what was kept for the steps of a pass.
     fn rest(&mut self);
 }
@@ -48,6 +51,10 @@ impl Loader for Worker {
 
     async fn load_ended(&mut self) {
         Self::load_ended(self).await;
+    }
+
+    fn prepare(&mut self) {
+        Self::prepare(self);
     }
 
     fn rest(&mut self) {

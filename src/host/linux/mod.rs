@@ -158,6 +158,10 @@ impl<L: Loader> Host for LinuxHost<L> {
         self.units.stop(unit)
     }
 
+    fn prepare(&mut self) {
+        self.loader.prepare();
+    }
+
     fn rest(&mut self) {
         self.loader.rest();
     }

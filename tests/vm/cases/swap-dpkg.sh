@@ -1,5 +1,6 @@
 # title: twenty driver upgrades by dpkg, whose scripts take the whole stack out, are never disturbed
 # needs: deb
+# group: proof
 # timeout: 900
 
 TREE=/lib/modules/$(uname -r)/updates

@@ -1,5 +1,6 @@
 # title: twenty driver installations without any lock, with a trial of the new build, are never disturbed
 # needs: deb
+# group: proof
 # timeout: 900
 
 TREE=/lib/modules/$(uname -r)/updates

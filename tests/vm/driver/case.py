@@ -21,7 +21,7 @@ from .paths import CASES, GUEST
 from .sets import SETS
 
 KEYS = ("title", "set", "cmdline", "start", "needs", "package", "tools", "group", "skip", "timeout")
-GROUPS = ("test", "bench")
+GROUPS = ("test", "bench", "proof")
 DAEMON_CONFIG = "/etc/peermemd/peermemd.toml.d/10-vm.toml"
 
 

@@ -99,6 +99,12 @@ impl Worker {
         pending::<()>().await;
     }
 
+    /// Starts the worker for a step that will come soon, so that the step need not wait for it.
+    pub fn prepare(&mut self) {
+        // The task lives as long as the runtime does.
+        let _ = self.jobs().send(Job::Prepare);
+    }
+
     /// Lets the worker go that was kept for the steps of a pass, once it is done with them.
     pub fn rest(&mut self) {
         if let Some(jobs) = &self.jobs {

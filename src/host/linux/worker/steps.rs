@@ -16,6 +16,8 @@ use crate::model::{ModuleName, Monotonic, Outcome, RunningLoad};
 pub(super) enum Job {
     /// Have this done, and say how it went.
     Step(Request, oneshot::Sender<Outcome>),
+    /// A step will come soon: have a worker at hand.
+    Prepare,
     /// No more steps for now: let the worker go.
     Rest,
 }
@@ -73,6 +75,11 @@ pub(super) async fn serve(
                 // Whoever asked may have lost interest; the step was taken all the same.
                 let _ = reply.send(outcome);
             }
+            Job::Prepare if kept.is_none() => {
+                // Should it fail, the step starts one itself and tells why it cannot.
+                kept = command.start(Stdio::inherit()).ok();
+            }
+            Job::Prepare => {}
             Job::Rest => {
                 if let Some(worker) = kept.take() {
                     worker.end().await;
