@@ -92,22 +92,6 @@ pub enum FootprintKind {
     LegacyPackageUnknown,
 }
 
-impl FootprintKind {
-    /// The name of the check that lists it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RivalLoader => "rival-loader",
-            Self::LegacyInitScript => "legacy-init-script",
-            Self::LegacyUnit => "legacy-unit",
-            Self::LegacyUpstart => "legacy-upstart",
-            Self::LegacyOnBoot => "legacy-onboot",
-            Self::LegacyModulesLoad => "legacy-modules-load",
-            Self::LegacyDkms => "legacy-dkms",
-            Self::LegacyPackage | Self::LegacyPackageUnknown => "legacy-package",
-        }
-    }
-}
-
 /// A piece of somebody else's configuration that is about one of our modules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Footprint {

@@ -188,11 +188,6 @@ impl<H: Host> Reconciler<H> {
         }
     }
 
-    /// Whether callers that wait for an outcome have one and no step is running.
-    pub fn is_settled(&self) -> bool {
-        self.running.is_none() && self.doors.status.borrow().is_settled()
-    }
-
     /// The earliest of the loop's times has come. Looks are taken at the top of the loop.
     fn due(&mut self) {
         let past = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());

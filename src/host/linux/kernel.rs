@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::model::{Kernel, Mode, ModuleName};
+use crate::model::{Kernel, ModuleName};
 
 use super::file::{self, ATTRIBUTE};
 
@@ -19,13 +19,6 @@ pub(super) fn read(root: &Path) -> Kernel {
         lockdown: attribute("sys/kernel/security/lockdown").as_deref().and_then(lockdown),
         denied_on_command_line: denied(&command_line(root)),
     }
-}
-
-/// What `peermemd.mode=` on the kernel command line says; the last one counts.
-pub fn mode_on_command_line(root: &Path) -> Option<Mode> {
-    let line = command_line(root);
-    let value = values(&line, "peermemd.mode=").last()?;
-    [Mode::Enforce, Mode::Observe].into_iter().find(|mode| mode.as_str() == value)
 }
 
 fn command_line(root: &Path) -> String {
@@ -111,13 +104,5 @@ mod tests {
             ("proc/cmdline", "module_blacklist=,,a/b \u{0}"),
         ]);
         assert_eq!(read(root.path()), Kernel::default());
-    }
-
-    #[test]
-    fn the_last_mode_on_the_command_line_counts() {
-        let mode = |line| mode_on_command_line(tree(&[("proc/cmdline", line)]).path());
-        assert_eq!(mode("peermemd.mode=enforce peermemd.mode=\"observe\"\n"), Some(Mode::Observe));
-        assert_eq!(mode("quiet -- peermemd.mode=observe\n"), None);
-        assert_eq!(mode("peermemd.mode=off\n"), None);
     }
 }

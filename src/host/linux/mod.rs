@@ -43,7 +43,6 @@ use crate::model::{Backend, Desired, GpuDriver, ModuleName, Moment, Monotonic, O
 
 use client_log::ClientLog;
 use files::FilesCache;
-pub use kernel::mode_on_command_line;
 pub use loader::Loader;
 use others::Neighbours;
 use pci::Inventory;
