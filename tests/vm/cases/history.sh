@@ -7,9 +7,11 @@ rmmod nvidia_peermem
 eventually 30 live nvidia_peermem
 wait_state ready registered
 for part in '"event":"load","subject":"mlx5_core","result":"ok"' '"event":"vanished","subject":"nvidia_peermem"' \
-	'"actor":"outside"' '"event":"state"' "\"boot_id\":\"$(cat /proc/sys/kernel/random/boot_id)\""; do
+	'"event":"state"' "\"boot_id\":\"$(cat /proc/sys/kernel/random/boot_id)\""; do
 	grep -qF "$part" "$file" || fail "no $part in $file"
 done
+# The program is named if it was still there to be looked at.
+grep -qE '"event":"vanished".*"actor":"(rmmod|outside)' "$file" || fail "nobody is named in $file"
 is "mode" "$(stat --format=%a "$file")" 644
 if grep -qv '^{.*}$' "$file"; then fail "a line of $file is not an object"; fi
 
