@@ -6,25 +6,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
+#[path = "support/reconciler.rs"]
+mod reconciler;
+
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use peermemd::dbus::{Request, RequestError};
-use peermemd::holds::HoldStore;
 use peermemd::host::simulated::{Scenario, SimulatedHost};
 use peermemd::host::{Attempt, Change, Host};
 use peermemd::model::{
-    Asker, Backend, Desired, HoldName, InitState, ModuleName, Moment, Observed, Scope,
-    SeenHardware, State, Status, What,
+    Asker, Backend, Desired, HoldName, InitState, ModuleName, Moment, Observed, Scope, State,
+    Status, What,
 };
-use peermemd::reconciler::{Configured, Doors, Reconciler};
-use peermemd::record::{HardwareFile, History, StateFile};
-use peermemd::systemd::{Notifier, Watchdog};
 use proptest::prelude::*;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use reconciler::Loop;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 const NODE: &str = r#"
@@ -274,31 +273,11 @@ impl Rig {
     async fn daemon(&self, work: impl AsyncFnOnce(mpsc::Sender<Request>)) -> Arc<Status> {
         let mut desired = Desired::default();
         desired.timing.settle = Duration::from_secs(5);
-        let configured = Configured { desired, files: Vec::new(), error: None };
-        let (status, shown) = watch::channel(Arc::new(first(&configured.desired)));
-        let (requests, calls) = mpsc::channel(16);
-        let again = configured.clone();
-        let path = self.directory.path();
-        let doors = Doors {
-            status,
-            attempts: broadcast::channel(16).0,
-            requests: calls,
-            notifier: Rc::new(Notifier::new()),
-            watchdog: Watchdog::from_environment(),
-            history: History::open(path),
-            holds: HoldStore::open(path),
-            state_file: StateFile::new(path, "simulated"),
-            hardware: HardwareFile::new(path, "simulated"),
-            read_configuration: Box::new(move || Ok(again.clone())),
-        };
         let host = Watched { host: self.host.clone(), known: Arc::clone(&self.known) };
-        let mut reconciler = Reconciler::new(host, configured, doors, SeenHardware::default());
-        let (_keep, reload) = mpsc::channel(1);
-        tokio::select! {
-            () = reconciler.run(std::future::pending(), reload) => unreachable!("nobody stops it"),
-            () = work(requests) => {}
-        }
-        Arc::clone(&shown.borrow())
+        let mut daemon = Loop::new(host, desired, self.directory.path());
+        let requests = daemon.requests.clone();
+        daemon.run_during(work(requests)).await;
+        Arc::clone(&daemon.shown.borrow())
     }
 
     fn missing(&self) -> Vec<&'static str> {
@@ -308,19 +287,6 @@ impl Rig {
         };
         STACK.split(' ').filter(|name| !live(name)).collect()
     }
-}
-
-fn first(desired: &Desired) -> Status {
-    use peermemd::decide::project::{Ledger, starting};
-    let ledger = Ledger {
-        backend: Backend::Simulated,
-        attempts: 0,
-        failures: 0,
-        state_change: Moment::default(),
-        last_check: 0,
-        configuration_files: Vec::new(),
-    };
-    starting(desired, &ledger)
 }
 
 /// Everything that happens, and then everybody lets go.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Reconciler;
 use super::requests::PATIENCE;
-use super::{CALM, Reconciler};
 use crate::dbus::{FdReply, RequestError};
 use crate::decide::stand_down::{Progress, Refusal, progress};
 use crate::holds::{HoldError, NamedHold};
@@ -97,7 +97,7 @@ impl<H: Host> Reconciler<H> {
 
     /// The store has something new. A step that runs is not interrupted, but the snapshot tells.
     pub(super) fn holds_changed(&mut self) {
-        self.look_by(self.last_look + CALM);
+        self.looks.by(self.looks.calm());
     }
 
     pub(super) fn inhibit(&mut self, what: What, asker: Asker, reply: FdReply) {
@@ -138,7 +138,7 @@ impl<H: Host> Reconciler<H> {
         }
         let deadline = Instant::now() + PATIENCE;
         self.stand_downs.waiting.push_back(Waiting { scope, asker, reply, deadline });
-        self.look_by(Instant::now());
+        self.looks.by(Instant::now());
     }
 
     /// Begins and ends requests by what this look shows, and notes what is owed.

@@ -5,83 +5,37 @@
 //! calls a load stuck when it is.
 
 mod chronicle;
+mod doors;
 mod holding;
+mod looks;
 mod requests;
+mod running;
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{broadcast, mpsc, watch};
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::dbus::{AttemptFinished, Request};
+use crate::dbus::Request;
 use crate::decide::memory::Memory;
 use crate::decide::project::{self, Ledger};
-use crate::decide::step::Step;
 use crate::decide::{Decision, backoff, decide};
-use crate::holds::HoldStore;
-use crate::host::{Alarm, Attempt, Change, Host};
+use crate::host::{Alarm, Change, Host};
 use crate::model::{
     Desired, Finding, Mode, ModuleName, Moment, Observed, Outcome, Reason, SeenHardware, State,
     Status,
 };
-use crate::record::{HardwareFile, History, StateFile};
-use crate::systemd::{Notifier, Watchdog};
 use chronicle::Chronicle;
+pub use doors::{Configured, Doors, ReadConfiguration};
 use holding::StandDowns;
+use looks::Looks;
 use requests::Waiting;
-
-/// Looks that follow each other no closer than this, so that a storm of events is one look.
-const CALM: Duration = Duration::from_millis(100);
-
-/// A step that runs for longer than this is looked at while it does, so that what is published
-/// stays true. Most steps end before; those need no look in between.
-const GLANCE: Duration = Duration::from_millis(500);
+use running::{Running, ended};
 
 /// A step that is at most so far away is got ready for.
 const NEAR: Duration = Duration::from_secs(60);
-
-/// How long the events of a step of ours may trail behind it.
-const ECHO: Duration = Duration::from_secs(1);
-
-/// Where the configuration comes from when it is read again: the new one, or why it is not taken.
-pub type ReadConfiguration = Box<dyn FnMut() -> Result<Configured, String>>;
-
-/// A configuration that is ready to be used.
-#[derive(Clone, Debug)]
-pub struct Configured {
-    /// What is wanted.
-    pub desired: Desired,
-    /// The files that it came from.
-    pub files: Vec<String>,
-    /// Why the files could not be understood; then `desired` is the default, to observe with.
-    pub error: Option<String>,
-}
-
-/// Everything that goes in and out of the loop beside the host.
-pub struct Doors {
-    /// The latest snapshot.
-    pub status: watch::Sender<Arc<Status>>,
-    /// Finished steps.
-    pub attempts: broadcast::Sender<AttemptFinished>,
-    /// Calls.
-    pub requests: mpsc::Receiver<Request>,
-    /// What systemd is told.
-    pub notifier: Rc<Notifier>,
-    /// The watchdog that the loop feeds.
-    pub watchdog: Watchdog,
-    /// What happened, kept across reboots.
-    pub history: History,
-    /// Who asked not to act.
-    pub holds: HoldStore,
-    /// The snapshot as a file, for whoever has no bus.
-    pub state_file: StateFile,
-    /// The hardware that was seen in this boot.
-    pub hardware: HardwareFile,
-    /// Reads the configuration again.
-    pub read_configuration: ReadConfiguration,
-}
 
 /// The owner of all state.
 pub struct Reconciler<H> {
@@ -95,24 +49,12 @@ pub struct Reconciler<H> {
     stand_downs: StandDowns,
     running: Option<Running>,
     seen: Option<(Observed, Decision)>,
-    /// Another look is due at this time.
-    look_at: Option<Instant>,
-    last_look: Instant,
+    looks: Looks,
     last_step: Option<(ModuleName, Instant)>,
     ping_at: Option<Instant>,
     alarm: Alarm,
     state_file_failed: bool,
     jitter: u64,
-}
-
-/// A step in progress.
-struct Running {
-    step: Step,
-    /// How it is told while it runs.
-    activity: Finding,
-    attempt: Attempt,
-    since: Instant,
-    stuck: bool,
 }
 
 /// What woke the loop.
@@ -154,8 +96,7 @@ impl<H: Host> Reconciler<H> {
             stand_downs: StandDowns::default(),
             running: None,
             seen: None,
-            look_at: Some(Instant::now()),
-            last_look: Instant::now(),
+            looks: Looks::new(Instant::now()),
             last_step: None,
             ping_at,
             alarm,
@@ -169,7 +110,7 @@ impl<H: Host> Reconciler<H> {
         tokio::pin!(stop);
         self.resume_holds(self.host.now());
         loop {
-            if self.look_at.is_some_and(|at| at <= Instant::now()) {
+            if self.looks.is_due(Instant::now()) {
                 self.look().await;
             }
             let wake = self.sleep(stop.as_mut(), &mut reload).await;
@@ -210,7 +151,7 @@ impl<H: Host> Reconciler<H> {
         stop: std::pin::Pin<&mut impl Future<Output = ()>>,
         reload: &mut mpsc::Receiver<()>,
     ) -> Wake {
-        let times = [self.look_at, self.next_overdue(), self.ping_at];
+        let times = [self.looks.due(), self.next_overdue(), self.ping_at];
         let next = times.into_iter().flatten().min();
         let Self { host, alarm, doors: Doors { requests, holds, .. }, running, .. } = self;
         tokio::select! {
@@ -226,62 +167,75 @@ impl<H: Host> Reconciler<H> {
 
     /// An event: look again, soon.
     fn changed(&mut self, change: &Change) {
-        if let Change::Module(module) = change
-            && self.desired.modules().any(|ours| ours == module)
-            && !self.is_echo(module)
-        {
+        if self.is_move(change) {
             self.memory.disturb(self.host.now().monotonic);
         }
-        let calm = self.last_look + CALM;
-        let running = self.running.as_ref().map(|running| running.since + GLANCE);
-        self.look_by(running.map_or(calm, |glance| glance.max(calm)));
+        let calm = self.looks.calm();
+        let running = self.running.as_ref().map(Running::glance_at);
+        self.looks.by(running.map_or(calm, |glance| glance.max(calm)));
     }
 
-    fn look_by(&mut self, when: Instant) {
-        self.look_at = Some(self.look_at.map_or(when, |at| at.min(when)));
+    /// Whether somebody else moved a module of ours.
+    fn is_move(&self, change: &Change) -> bool {
+        let Change::Module(module) = change else { return false };
+        self.desired.modules().any(|ours| ours == module) && !self.is_echo(module)
     }
 
-    /// Whether an event about the module only repeats what a step of ours did.
-    fn is_echo(&self, module: &ModuleName) -> bool {
-        let running = self.running.as_ref().is_some_and(|running| running.step.module() == module);
-        let recent = self
-            .last_step
-            .as_ref()
-            .is_some_and(|(ours, ended)| ours == module && ended.elapsed() < ECHO);
-        running || recent
+    /// Whether something was announced while the look went on that a step must not ignore.
+    fn is_overtaken(&mut self) -> bool {
+        let mut overtaken = false;
+        while let Some(change) = self.host.changed().now_or_never() {
+            overtaken |= match &change {
+                Change::Unit(_) | Change::Swap => true,
+                other => self.is_move(other),
+            };
+            self.changed(&change);
+        }
+        overtaken
     }
 
     async fn look(&mut self) {
-        let observed = self.host.observe(&self.desired).await;
+        let began = self.host.now();
+        let kept = self.seen.take_if(|_| self.looks.last_will_do(Instant::now()));
+        let observed = match kept {
+            Some((observed, _)) => observed,
+            None => self.observe().await,
+        };
         match &self.running {
             Some(_) => self.glance(observed),
-            None => self.consider(observed),
+            None => self.consider(observed, began).await,
         }
+    }
+
+    async fn observe(&mut self) -> Observed {
+        let began = Instant::now();
+        let observed = self.host.observe(&self.desired).await;
+        self.looks.ended(began, Instant::now());
+        observed
     }
 
     /// A look while a step runs: publishes what is true by now, and notes and plans nothing.
     /// What came and went, and by whom, is for the look after the step to tell.
     fn glance(&mut self, observed: Observed) {
         let now = self.host.now();
-        self.last_look = Instant::now();
         self.ledger.last_check = now.real;
         self.take_in_holds(now);
         let fresh = decide(&self.desired, &observed, &self.memory, now.monotonic);
-        self.look_at = Some(self.next_look(&fresh, now));
+        self.plan_look(&fresh, now);
         let Some((_, before)) = self.seen.take() else { return };
         self.seen = Some((observed, Decision { plan: before.plan, ..fresh }));
         self.publish();
     }
 
-    /// Takes in a look: notice, decide, publish, and start a step if one is called for.
-    fn consider(&mut self, observed: Observed) {
+    /// Takes in a look that began at `began`, from when on what it shows is taken to be so:
+    /// notice, decide, publish, and start a step if one is called for.
+    async fn consider(&mut self, observed: Observed, began: Moment) {
         let now = self.host.now();
-        self.last_look = Instant::now();
         self.ledger.last_check = now.real;
         self.chronicle.boot(&observed.kernel.boot_id);
         self.take_in_holds(now);
         let seen = self.memory.hardware;
-        for happening in self.memory.notice(&self.desired, &observed, now) {
+        for happening in self.memory.notice(&self.desired, &observed, began) {
             if let Some(entry) = self.chronicle.happening(&happening, now) {
                 self.doors.history.append(entry);
             }
@@ -292,18 +246,20 @@ impl<H: Host> Reconciler<H> {
         self.advance_stand_downs(&observed, now);
         let decision = decide(&self.desired, &observed, &self.memory, now.monotonic);
         self.memory.standing = Some((decision.state, decision.finding.clone()));
-        self.look_at = Some(self.next_look(&decision, now));
+        self.plan_look(&decision, now);
         let step = decision.next_step().cloned();
         self.seen = Some((observed, decision));
         match step {
-            Some(step) => self.start(step),
+            Some(_) if self.is_overtaken() => self.looks.by(Instant::now()),
+            Some(step) => self.start(step).await,
             None => self.rest(),
         }
     }
 
     /// The pass is over.
     fn rest(&mut self) {
-        if self.step_is_near() {
+        let now = self.host.now();
+        if self.seen.as_ref().is_some_and(|(_, decision)| self.step_is_near(decision, now)) {
             self.host.prepare();
         } else {
             self.host.rest();
@@ -312,110 +268,32 @@ impl<H: Host> Reconciler<H> {
         let state = self.doors.status.borrow().state;
         if self.waiting.pass_ended(state) {
             self.memory.forget_failures();
-            self.look_by(Instant::now());
+            self.looks.by(Instant::now());
         }
     }
 
     /// Whether a repair only waits for the chain to settle.
-    fn step_is_near(&self) -> bool {
-        let Some((_, decision)) = &self.seen else { return false };
-        let now = self.host.now().monotonic;
-        let soon = decision.wake.is_some_and(|wake| wake.since(now) <= NEAR);
+    fn step_is_near(&self, decision: &Decision, now: Moment) -> bool {
+        let soon = decision.wake.is_some_and(|wake| wake.since(now.monotonic) <= NEAR);
         soon && self.memory.vanished.is_some()
             && decision.state == State::Waiting
             && decision.holds.is_empty()
             && self.desired.mode == Mode::Enforce
     }
 
-    fn start(&mut self, step: Step) {
-        let activity = Finding::new(Reason::LoadRunning, step.subject(), step.doing());
-        let attempt = match &step {
-            Step::StopUnit { unit, .. } => self.host.stop_unit(unit),
-            Step::Remove { unused, .. } => self.host.remove(unused.module()),
-            Step::Insert { module } => self.host.insert(module),
-        };
-        let since = Instant::now();
-        self.running = Some(Running { step, attempt, since, activity, stuck: false });
-        self.look_by(since + GLANCE);
-        self.publish();
-    }
-
-    /// A step came back. What it did is what the look after it shows.
-    async fn step_ended(&mut self, outcome: Outcome) {
-        let Some(Running { step, .. }) = self.running.take() else { return };
-        let observed = self.host.observe(&self.desired).await;
-        let now = self.host.now();
-        let view = (&self.desired, &observed);
-        let result = self.memory.finished(&step, &outcome, view, now);
-        self.ledger.attempts += 1;
-        self.ledger.failures += u64::from(result.is_err());
-        self.last_step = Some((step.module().clone(), Instant::now()));
-        let entry = self.chronicle.step(&step, &outcome, &result, (self.ledger.attempts, now));
-        self.doors.history.append(entry);
-        self.announce(&step, result.err().map(|finding| finding.reason), outcome.errno);
-        self.consider(observed);
-    }
-
-    fn announce(&self, step: &Step, reason: Option<Reason>, errno: i32) {
-        let (attempt, result) = match reason {
-            None => (self.ledger.attempts, "ok"),
-            Some(Reason::LoadStuck) => (self.ledger.attempts + 1, "stuck"),
-            Some(_) => (self.ledger.attempts, "failed"),
-        };
-        let module = step.subject().to_owned();
-        // Without subscribers there is nobody to tell.
-        let _ =
-            self.doors.attempts.send(AttemptFinished { attempt, result, module, reason, errno });
-    }
-
-    /// When to look again without an event: the decision's own time, or the next resync.
-    fn next_look(&mut self, decision: &Decision, now: Moment) -> Instant {
+    /// When to look again without an event: at the decision's own time, or the next resync.
+    fn plan_look(&mut self, decision: &Decision, now: Moment) {
         self.jitter = backoff::next_jitter(self.jitter);
         let resync = self.desired.timing.resync;
         let resync = resync.saturating_sub(backoff::jittered(resync / 8, self.jitter));
         let due = decision.wake.map(|wake| wake.since(now.monotonic));
-        let wait = due.into_iter().chain(self.next_expiry(now)).chain([resync]).min();
-        Instant::now() + wait.unwrap_or(resync)
-    }
-
-    /// The next time at which waiting for the running step has to be told.
-    fn next_overdue(&self) -> Option<Instant> {
-        let limit = self.desired.timing.load_stuck;
-        let running = self.running.as_ref();
-        let stuck = running.filter(|it| !it.stuck).map(|it| it.since + limit);
-        let callers = running.and_then(|_| self.waiting.deadline());
-        stuck.into_iter().chain(callers).chain(self.stand_downs.deadline()).min()
-    }
-
-    fn overdue(&mut self) {
-        let Some(running) = &mut self.running else {
-            let load = self.seen.as_ref().and_then(|(observed, _)| observed.load.as_ref());
-            let (module, age) =
-                load.map_or(("", Duration::ZERO), |it| (it.module.as_str(), it.age));
-            self.stand_downs.give_up(module, age);
-            return;
-        };
-        let (module, age) = (running.step.module().clone(), running.since.elapsed());
-        let limit = self.desired.timing.load_stuck;
-        if !running.stuck && age >= limit {
-            running.stuck = true;
-            let step = running.step.clone();
-            self.stuck(&step, limit);
+        let other = self.next_expiry(now).map_or(resync, |expiry| expiry.min(resync));
+        match due.filter(|due| *due < other) {
+            Some(due) if self.step_is_near(decision, now) => {
+                self.looks.for_a_step_after(due, Instant::now());
+            }
+            due => self.looks.after(due.unwrap_or(other), Instant::now()),
         }
-        self.waiting.give_up(&module, age);
-        self.stand_downs.give_up(module.as_str(), age);
-    }
-
-    fn stuck(&mut self, step: &Step, limit: Duration) {
-        let detail = format!("{} s", limit.as_secs());
-        let finding = Finding::new(Reason::LoadStuck, step.subject(), detail);
-        let entry = self.chronicle.stuck(&finding, self.host.now());
-        self.doors.history.append(entry);
-        self.announce(step, Some(Reason::LoadStuck), 0);
-        if let Some(running) = &mut self.running {
-            running.activity = finding;
-        }
-        self.publish();
     }
 
     /// Replaces the snapshot and tells systemd and the record.
@@ -425,7 +303,7 @@ impl<H: Host> Reconciler<H> {
         let mut status =
             project::status(&self.desired, observed, &self.memory, decision, &self.ledger);
         if let Some(running) = &self.running {
-            status = project::while_running(&status, &running.activity);
+            status = project::while_running(&status, running.activity());
         }
         let before = Arc::clone(&self.doors.status.borrow());
         if before.state != status.state || before.reason.is_none() {
@@ -465,7 +343,7 @@ impl<H: Host> Reconciler<H> {
                 self.ledger.configuration_files.clone_from(&configured.files);
                 self.memory.config_error = None;
                 self.memory.forget_failures();
-                self.look_by(Instant::now());
+                self.looks.by(Instant::now());
             }
             Err(error) => tracing::error!("the old configuration stays in force: {error}"),
         }
@@ -479,22 +357,8 @@ fn unreadable(error: &str) -> Finding {
     Finding::new(Reason::ConfigInvalid, "the configuration", error)
 }
 
-/// The end of the running step; never, if none runs.
-async fn ended(running: &mut Option<Running>) -> Outcome {
-    match running {
-        Some(running) => running.attempt.as_mut().await,
-        None => std::future::pending().await,
-    }
-}
-
 impl<H> std::fmt::Debug for Reconciler<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reconciler").field("memory", &self.memory).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Doors {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doors").finish_non_exhaustive()
     }
 }

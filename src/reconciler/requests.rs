@@ -71,7 +71,7 @@ impl<H: Host> Reconciler<H> {
             Request::RunChecks(reply) => self.run_checks(reply).await,
             Request::ResetFailed(reply) => {
                 self.memory.forget_failures();
-                self.look_by(Instant::now());
+                self.looks.by(Instant::now());
                 let _ = reply.send(());
             }
             Request::Reload(reply) => {
@@ -94,7 +94,7 @@ impl<H: Host> Reconciler<H> {
     fn reconcile(&mut self, reply: Reply) {
         if self.waiting.join(reply, self.running.is_some()) {
             self.memory.forget_failures();
-            self.look_by(Instant::now());
+            self.looks.by(Instant::now());
         }
     }
 

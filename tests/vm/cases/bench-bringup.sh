@@ -21,7 +21,7 @@ modprobe_all() {
 # A loop that spins would take one of the guest's two processors from the daemon.
 exec {nap}<> <(:)
 listed_again() {
-	until [ -d /sys/kernel/mm/memory_peers/nv_mem ]; do read -rt 0.01 -u "$nap" || true; done
+	until [ -d /sys/kernel/mm/memory_peers/nv_mem ]; do read -rt 0.002 -u "$nap" || true; done
 }
 
 wait_state ready registered
