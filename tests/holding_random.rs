@@ -275,8 +275,7 @@ impl Rig {
         desired.timing.settle = Duration::from_secs(5);
         let host = Watched { host: self.host.clone(), known: Arc::clone(&self.known) };
         let mut daemon = Loop::new(host, desired, self.directory.path());
-        let requests = daemon.requests.clone();
-        daemon.run_during(work(requests)).await;
+        daemon.run_during(work).await;
         Arc::clone(&daemon.shown.borrow())
     }
 

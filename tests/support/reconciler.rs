@@ -16,8 +16,8 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 /// A loop with its doors.
 pub struct Loop<H> {
-    pub reconciler: Reconciler<H>,
-    pub requests: mpsc::Sender<Request>,
+    reconciler: Reconciler<H>,
+    requests: mpsc::Sender<Request>,
     pub shown: watch::Receiver<Arc<Status>>,
 }
 
@@ -45,13 +45,13 @@ impl<H: Host> Loop<H> {
     }
 
     /// Runs until `work` is done.
-    pub async fn run_during(&mut self, work: impl Future<Output = ()>) {
+    pub async fn run_during(&mut self, work: impl AsyncFnOnce(mpsc::Sender<Request>)) {
         let (_keep, reload) = mpsc::channel(1);
         tokio::select! {
             () = self.reconciler.run(std::future::pending(), reload) => {
                 unreachable!("nobody stops it")
             }
-            () = work => {}
+            () = work(self.requests.clone()) => {}
         }
     }
 }

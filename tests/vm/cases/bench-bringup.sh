@@ -18,10 +18,11 @@ modprobe_all() {
 	local module
 	for module in $CHAIN; do modprobe "$module"; done
 }
-# A loop that spins would take one of the guest's two processors from the daemon.
+# A loop that spins would take one of the guest's two processors from the daemon. How finely it
+# looks is a few per cent of what it waits for.
 exec {nap}<> <(:)
-listed_again() {
-	until [ -d /sys/kernel/mm/memory_peers/nv_mem ]; do read -rt 0.002 -u "$nap" || true; done
+listed_again() { # SECONDS: how long it sleeps between two looks
+	until [ -d /sys/kernel/mm/memory_peers/nv_mem ]; do read -rt "$1" -u "$nap" || true; done
 }
 
 wait_state ready registered
@@ -41,7 +42,7 @@ for ((i = 0; i < rounds; i++)); do
 	pid=$(daemon_pid)
 	start=$(now_us)
 	kill -HUP "$pid"
-	listed_again
+	listed_again 0.01
 	echo $(($(now_us) - start)) >>/tmp/chain.daemon
 	wait_state ready registered
 done
@@ -57,7 +58,7 @@ for ((i = 0; i < rounds; i++)); do
 	sleep 1
 	rmmod nvidia_peermem
 	start=$(now_us)
-	listed_again
+	listed_again 0.002
 	echo $(($(now_us) - start - SETTLE_US)) >>/tmp/repair.daemon
 	wait_state ready registered
 done

@@ -10,7 +10,7 @@ mod traces;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::swaps::processes::Processes;
+use super::swaps::processes::ProcessTable;
 use super::watch::{Interest, Sign};
 use crate::model::{Desired, ModuleName, Others};
 
@@ -23,6 +23,7 @@ pub(super) struct Neighbours {
     root: PathBuf,
     roots: Roots,
     traces: Traces,
+    processes: ProcessTable,
     seen_at_work: BTreeMap<ModuleName, String>,
 }
 
@@ -32,6 +33,7 @@ impl Neighbours {
             root: root.to_owned(),
             roots: Roots::default(),
             traces: Traces::default(),
+            processes: ProcessTable::default(),
             seen_at_work: BTreeMap::new(),
         }
     }
@@ -44,7 +46,7 @@ impl Neighbours {
 
     /// A module came or went, and it was none of our steps: whoever does it may still be there.
     pub(super) fn note_change(&mut self, module: &ModuleName) {
-        let who = Processes::read(&self.root).at_work(std::process::id());
+        let who = self.processes.read(&self.root).at_work(std::process::id());
         self.seen_at_work.remove(module);
         if let Some(who) = who {
             self.seen_at_work.insert(module.clone(), who);

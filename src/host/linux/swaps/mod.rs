@@ -17,7 +17,7 @@ use crate::model::{Desired, Fact, Swap, SwapKind, Unit, What};
 use super::fd::{self, Readiness};
 use super::watch::{Interest, Sign};
 use lock::LockFile;
-use processes::Processes;
+use processes::{ProcessTable, Processes};
 
 /// Locks that package managers hold through a transaction: dpkg's two and rpm's.
 const PACKAGE_LOCKS: [&str; 4] = [
@@ -35,6 +35,7 @@ pub(super) const SHUTDOWN: &str = "shutdown.target";
 pub(super) struct Swaps {
     root: PathBuf,
     locks: Vec<LockFile>,
+    processes: ProcessTable,
     /// The processes that the last look named, each with a handle that tells its end.
     watched: BTreeMap<u32, ProcessEnd>,
 }
@@ -59,7 +60,12 @@ pub(super) struct Surroundings<'a> {
 impl Swaps {
     pub(super) fn new(root: &Path) -> Self {
         let locks = PACKAGE_LOCKS.iter().map(|path| LockFile::new(root, path)).collect();
-        Self { root: root.to_owned(), locks, watched: BTreeMap::new() }
+        Self {
+            root: root.to_owned(),
+            locks,
+            processes: ProcessTable::default(),
+            watched: BTreeMap::new(),
+        }
     }
 
     /// The paths by which these things announce themselves.
@@ -77,7 +83,7 @@ impl Swaps {
         if !held.is_empty() || around.step_may_follow {
             // Hundreds of reads: done only where something points to a swap already, or where
             // this look decides about a step. A node at rest never comes here.
-            let processes = Processes::read(&self.root);
+            let processes = self.processes.read(&self.root);
             swaps.extend(held.iter().map(|lock| package_transaction(lock, &processes)));
             swaps.extend(dkms_builds(&processes));
             swaps.extend(installers(&processes));

@@ -1,6 +1,8 @@
 //! Which processes there are, and which of them are at work on drivers.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::DirEntryExt;
 use std::path::Path;
 
 use super::super::file::{self, ATTRIBUTE};
@@ -31,8 +33,50 @@ const MODULE_TOOLS: [&str; 4] = ["modprobe", "rmmod", "insmod", "kmod"];
 /// What only passes a command on, and is not who wanted it.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "sudo", "env"];
 
+/// The process that all threads of the kernel are children of, where it is called `kthreadd`.
+const THREAD_PARENT: u32 = 2;
+
 /// The longest name that the kernel keeps of a process.
 const NAME: usize = 15;
+
+/// Reads the processes, time and again. Most of what `/proc` lists are threads of the kernel, which
+/// stay what they are; only the others are read each time.
+#[derive(Debug, Default)]
+pub(in super::super) struct ProcessTable {
+    /// Each with the inode of its directory, which no later process of that number shares.
+    threads: BTreeMap<u32, u64>,
+}
+
+impl ProcessTable {
+    /// All processes now, but threads of the kernel. Those that end meanwhile are not there.
+    pub(in super::super) fn read(&mut self, root: &Path) -> Processes {
+        let proc = root.join("proc");
+        let listed = listed(&proc);
+        self.threads.retain(|pid, inode| listed.get(pid) == Some(inode));
+        // The latest first: they are the ones that may be gone in a moment.
+        let unread = listed.iter().rev().filter(|(pid, _)| !self.threads.contains_key(pid));
+        let process = |pid: u32| Some((pid, Process::read(&proc.join(pid.to_string()))?));
+        let mut processes: BTreeMap<_, _> = unread.filter_map(|(pid, _)| process(*pid)).collect();
+        let parent_of_threads =
+            processes.get(&THREAD_PARENT).is_some_and(|process| process.name == "kthreadd");
+        if parent_of_threads || self.threads.contains_key(&THREAD_PARENT) {
+            processes.retain(|pid, process| {
+                let thread = *pid == THREAD_PARENT || process.parent == THREAD_PARENT;
+                self.threads.extend(listed.get_key_value(pid).filter(|_| thread));
+                !thread
+            });
+        }
+        Processes(processes)
+    }
+}
+
+/// The numbers below `/proc`, each with the inode of its directory.
+fn listed(proc: &Path) -> BTreeMap<u32, u64> {
+    let entries = fs::read_dir(proc).into_iter().flatten().filter_map(Result::ok);
+    let number =
+        |entry: fs::DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.ino()));
+    entries.filter_map(number).collect()
+}
 
 /// All processes at one time.
 #[derive(Debug, Default)]
@@ -49,17 +93,6 @@ struct Process {
 }
 
 impl Processes {
-    /// Reads `/proc`. Processes that end meanwhile are not there.
-    pub(in super::super) fn read(root: &Path) -> Self {
-        let proc = root.join("proc");
-        let names = file::names(&proc).ok().flatten().unwrap_or_default();
-        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        // The latest first: they are the ones that may be gone in a moment.
-        pids.sort_unstable_by(|a, b| b.cmp(a));
-        let process = |pid: u32| Some((pid, Process::read(&proc.join(pid.to_string()))?));
-        Self(pids.into_iter().filter_map(process).collect())
-    }
-
     /// The name of a process.
     pub(super) fn name(&self, pid: u32) -> Option<&str> {
         self.0.get(&pid).map(|process| process.name.as_str())
@@ -185,7 +218,7 @@ mod tests {
     #[test]
     fn one_dkms_with_children_is_one_build() {
         let root = tree(&[(10, "dkms", 1, ""), (11, "dkms", 10, ""), (12, "make", 11, "")]);
-        let processes = Processes::read(root.path());
+        let processes = ProcessTable::default().read(root.path());
         assert_eq!(processes.dkms().collect::<Vec<_>>(), [10]);
         assert!(processes.works_below(1) && !processes.works_below(12));
     }
@@ -200,7 +233,7 @@ mod tests {
             (23, "sh", 21, script),
             (30, "unattended-upgr", 1, ""),
         ]);
-        let processes = Processes::read(root.path());
+        let processes = ProcessTable::default().read(root.path());
         assert!(processes.works_below(20) && !processes.works_below(30));
         assert_eq!(processes.name(20), Some("apt-get"));
     }
@@ -213,7 +246,7 @@ mod tests {
             (42, "update-initramf", 1, ""),
             (43, "nvidia-smi", 1, ""),
         ]);
-        let processes = Processes::read(root.path());
+        let processes = ProcessTable::default().read(root.path());
         let found: Vec<_> = processes.installers().collect();
         assert_eq!(found, [(40, "nvidia-installer"), (42, "update-initramfs")]);
     }
@@ -226,7 +259,7 @@ mod tests {
             (52, "rmmod", 51, ""),
             (60, "peermemd", 1, ""),
         ]);
-        let at_work = |own| Processes::read(root.path()).at_work(own);
+        let at_work = |own| ProcessTable::default().read(root.path()).at_work(own);
         assert_eq!(at_work(60).as_deref(), Some("rmmod (fleet-agent)"));
         assert_eq!(at_work(50), None);
         let group = root.path().join("proc/52/cgroup");
@@ -237,9 +270,34 @@ mod tests {
     }
 
     #[test]
+    fn threads_of_the_kernel_are_read_once() {
+        let root = tree(&[(2, "kthreadd", 0, ""), (7, "kworker", 2, ""), (8, "sh", 1, "")]);
+        let mut table = ProcessTable::default();
+        assert_eq!(table.read(root.path()).0.into_keys().collect::<Vec<_>>(), [8]);
+        // What stands there now is not looked at any more, unless it is another process.
+        let stat = |pid, text: &str| {
+            fs::write(root.path().join(format!("proc/{pid}/stat")), text).unwrap();
+        };
+        stat(7, "7 (dkms) S 1 1 1\n");
+        stat(8, "8 (dkms) S 1 1 1\n");
+        assert_eq!(table.read(root.path()).dkms().collect::<Vec<_>>(), [8]);
+        let directory = root.path().join("proc/7");
+        fs::rename(&directory, root.path().join("old")).unwrap();
+        fs::create_dir(&directory).unwrap();
+        stat(7, "7 (dkms) S 1 1 1\n");
+        assert_eq!(table.read(root.path()).dkms().collect::<Vec<_>>(), [7, 8]);
+    }
+
+    #[test]
+    fn where_the_second_process_is_another_its_children_are_processes() {
+        let root = tree(&[(2, "sh", 1, ""), (7, "dkms", 2, "")]);
+        assert_eq!(ProcessTable::default().read(root.path()).dkms().collect::<Vec<_>>(), [7]);
+    }
+
+    #[test]
     fn a_circle_of_parents_ends() {
         let root = tree(&[(5, "dkms", 6, ""), (6, "x", 5, "")]);
-        assert!(!Processes::read(root.path()).works_below(1));
+        assert!(!ProcessTable::default().read(root.path()).works_below(1));
     }
 
     #[test]

@@ -69,13 +69,13 @@ fn a_package_manager_that_runs_no_script_is_indirect_evidence() {
     let held = || Held { path: "/var/lib/dpkg/lock".into(), pid: 7 };
     let root = tempfile::tempdir().unwrap();
     for (pid, name, parent) in [(7, "apt-get", 1), (8, "dkms", 7)] {
-        let swap = package_transaction(&held(), &Processes::read(root.path()));
+        let swap = package_transaction(&held(), &ProcessTable::default().read(root.path()));
         assert!(swap.indirect);
         let directory = root.path().join(format!("proc/{pid}"));
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("stat"), format!("{pid} ({name}) S {parent} 1")).unwrap();
     }
-    let swap = package_transaction(&held(), &Processes::read(root.path()));
+    let swap = package_transaction(&held(), &ProcessTable::default().read(root.path()));
     assert!(!swap.indirect);
     assert_eq!(swap.why, "apt-get holds /var/lib/dpkg/lock");
 }
