@@ -10,6 +10,7 @@
     # group: bench                   not part of the default run; chosen with --group
     # skip: why                      not run unless it is named; the runner says why
     # timeout: 120                   seconds for the script
+    # boots: 2                       the script runs in so many boots of one machine, as $BOOT 1, 2, …
     #> /etc/modprobe.d/x.conf        a file to place before the machine boots; its lines follow
     #| options nvidia need_gpu=1
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from .paths import CASES, GUEST
 from .sets import SETS
 
-KEYS = ("title", "set", "cmdline", "start", "needs", "package", "tools", "group", "skip", "timeout")
+KEYS = ("title", "set", "cmdline", "start", "needs", "package", "tools", "group", "skip", "timeout", "boots")
 GROUPS = ("test", "bench", "proof")
 DAEMON_CONFIG = "/etc/peermemd/peermemd.toml.d/10-vm.toml"
 
@@ -44,6 +45,7 @@ class Case:
     group: str = "test"
     skip: str = ""
     timeout: str = "90"
+    boots: str = "1"
     files: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -95,5 +97,5 @@ def _check(case: Case) -> None:
     for key, values in allowed.items():
         if getattr(case, key) not in values:
             raise BadCase(f"{case.name}: {key} is {getattr(case, key)!r}, not one of {', '.join(values)}")
-    if not case.title or not case.timeout.isdigit():
-        raise BadCase(f"{case.name}: the header needs a title, and a timeout in whole seconds")
+    if not case.title or not case.timeout.isdigit() or case.boots not in ("1", "2", "3"):
+        raise BadCase(f"{case.name}: the header needs a title, a timeout in whole seconds, and at most 3 boots")

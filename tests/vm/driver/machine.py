@@ -25,13 +25,14 @@ class Machine:
     modules: Path
     cmdline: str
     results: Path
+    boots: int
 
     def run(self, script_limit: int) -> None:
         """Boot, let the guest do its work and power itself off.
 
         `timeout` ends an emulator that hangs; the parent-death signals end it with this program.
         """
-        limit = BOOT_LIMIT + script_limit
+        limit = self.boots * (BOOT_LIMIT + script_limit)
         guard = ["setpriv", "--pdeathsig", "KILL"]
         command = [*guard, "timeout", "-k", "5", str(limit), *guard, *self._command()]
         environment = {**os.environ, "TMPDIR": str(self.results)}
@@ -42,7 +43,8 @@ class Machine:
     def _command(self) -> list[str]:
         return [
             "qemu-system-x86_64", "-M", "pc", "-accel", "tcg,thread=multi", "-cpu", "Nehalem,+rdrand,+rdseed",
-            "-smp", "2", "-m", MEMORY, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+            "-smp", "2", "-m", MEMORY, "-nodefaults", "-no-user-config", "-display", "none",
+            "-action", f"reboot={'reset' if self.boots > 1 else 'shutdown'}",
             "-serial", f"file:{self.results}/console.log",
             "-kernel", str(self.vmlinux), "-initrd", str(self.initramfs), "-append", f"{CMDLINE} {self.cmdline}",
             *_disk(self.root), *_disk(self.modules),

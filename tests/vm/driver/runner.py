@@ -88,6 +88,7 @@ class Runner:
             modules=module_disk(self._kernel, case.set),
             cmdline=case.cmdline,
             results=results,
+            boots=int(case.boots),
         )
 
     def _prepare(self, case: Case, results: Path) -> None:
@@ -96,7 +97,8 @@ class Runner:
             shutil.copy(upgrade_of(self._deb), results / "upgrade.deb")
         for name in case.tools.split():
             shutil.copy(tool(name), results)
-        settings = {"CASE": case.name, "SET": case.set, "START": case.start, "LIMIT": case.limit}
+        settings = {"CASE": case.name, "SET": case.set, "START": case.start, "LIMIT": case.limit,
+                    "BOOTS": case.boots}
         lines = (f"{key}={shlex.quote(str(value))}\n" for key, value in settings.items())
         (results / "case.env").write_text("".join(lines))
 
