@@ -109,9 +109,9 @@ fn wrong_versions_name_both_sides_and_the_owner() {
     let list = format!("/.\n/lib/modules/{RELEASE}/kernel/ib_core.ko\n");
     fs::write(info.join("mlnx-ofed-kernel-modules.list"), list).unwrap();
     for part in [
-        "it wants ib_register_peer_memory_client with CRC 0x00000bad",
+        "ib_register_peer_memory_client of ib_core (it wants CRC 0x00000bad",
         "offers 0x11111111",
-        "of package mlnx-ofed-kernel-modules",
+        "ib_core is of package mlnx-ofed-kernel-modules",
     ] {
         fails(&fixture, "symbol-versions", "symbol-version-mismatch", part);
     }

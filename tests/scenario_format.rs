@@ -7,9 +7,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use peermemd::host::simulated::{
-    DriverEntry, ElsewhereEntry, Event, Expectation, Fault, KernelEntry, LoadedEntry, ModprobeFile,
-    ModuleEntry, Never, Node, OwnerEntry, PciEntry, RdmaDevice, RdmaEntry, Scenario, SwapEntry,
-    TraceEntry, UnitEntry,
+    DkmsTable, DriverEntry, ElsewhereEntry, Event, Expectation, Fault, KernelEntry, LoadedEntry,
+    ModprobeFile, ModuleEntry, Never, Node, OwnerEntry, PciEntry, RdmaDevice, RdmaEntry,
+    RebuildTable, Scenario, SwapEntry, TraceEntry, UnitEntry,
 };
 use serde::Deserialize;
 use serde::de::{self, Visitor};
@@ -94,6 +94,9 @@ fn a_wrong_value_is_named_with_its_line() {
         ("[expect]\n\nreason = 'nope'", "case.toml:3: unknown variant `nope`"),
         ("[[loaded]]\nmodules = ['a/b']", "case.toml:2: 'a/b' is not a module name"),
         ("[rdma]\nexporter = 'ib_cor'", "case.toml:2: unknown variant `ib_cor`"),
+        ("[[module]]\nname = 'a'\nowner = 'me'", "case.toml:3: 'me' is not an owner"),
+        ("[rebuild]\ncrc = '0xno'", "case.toml:2: '0xno' is not a symbol version"),
+        ("[[dkms]]\npackage = 'a'\nversion = '1'\nstate = 'odd'", "case.toml:4: unknown variant"),
         ("x = [", "case.toml:1: "),
         ("\nconfig = 'a = '", "case.toml:2: "),
     ] {
@@ -168,6 +171,8 @@ fn tables() -> Vec<(&'static str, BTreeSet<&'static str>)> {
         ("`[[swap]]`", fields_of::<SwapEntry>()),
         ("`[[owner]]`", fields_of::<OwnerEntry>()),
         ("`[[elsewhere]]`", fields_of::<ElsewhereEntry>()),
+        ("`[[dkms]]`", fields_of::<DkmsTable>()),
+        ("`[rebuild]`", fields_of::<RebuildTable>()),
         ("`[[trace]]`", fields_of::<TraceEntry>()),
         ("`[[event]]`", fields_of::<Event>()),
         ("`[expect]`", fields_of::<Expectation>()),

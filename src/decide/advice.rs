@@ -1,5 +1,6 @@
 //! The remedy for the case at hand, where more is known than the reason alone says.
 
+use super::provenance::{self, Verdict};
 use super::{errno, loaded, symbols};
 use crate::model::{
     Advice, Desired, Finding, InitState, ModuleName, Observed, Reason, Remedy, Resolution,
@@ -8,7 +9,6 @@ use crate::model::{
 /// The finding with a particular remedy, if one fits and it has none yet.
 pub fn particular(finding: Finding, desired: &Desired, observed: &Observed) -> Finding {
     let Ok(module) = ModuleName::new(&finding.subject) else { return finding };
-    let finding = with_all_culprits(finding, &module, desired, observed);
     if finding.advice.is_some() {
         return finding;
     }
@@ -19,23 +19,6 @@ pub fn particular(finding: Finding, desired: &Desired, observed: &Observed) -> F
         }
         None => finding,
     }
-}
-
-/// A symbol that differs seldom does so alone: all are named, so that all owners are.
-fn with_all_culprits(
-    finding: Finding,
-    module: &ModuleName,
-    desired: &Desired,
-    observed: &Observed,
-) -> Finding {
-    if finding.reason != Reason::SymbolVersionMismatch {
-        return finding;
-    }
-    let culprits = symbols::mismatches(module, desired, observed);
-    if culprits.iter().all(|culprit| finding.detail.contains(&culprit.told())) {
-        return finding;
-    }
-    Finding { detail: symbols::list(&culprits), ..finding }
 }
 
 fn remedy(
@@ -65,7 +48,17 @@ fn remedy(
         }
         Reason::BuiltWithoutPeerMemory => {
             let nobody = observed.files.is_known_and(|files| files.exporter.is_none());
-            nobody.then(|| (Remedy::InstallStack, String::new()))
+            if nobody {
+                return Some((Remedy::InstallStack, String::new()));
+            }
+            by_verdict(module, desired, observed)
+        }
+        Reason::ModuleNotFound => {
+            let (entry, _) = provenance::expected(module, desired, observed)?;
+            let release = Some(&observed.kernel.release);
+            let done = provenance::is_installed(entry) && entry.kernel.as_ref() == release;
+            let place = format!("{}/{}", entry.package, entry.version);
+            (!done).then_some((Remedy::BuildEntry, place))
         }
         Reason::SymbolVersionMismatch => rebuild(module, desired, observed),
         Reason::NvidiaProbeFailed => {
@@ -100,6 +93,24 @@ fn rebuild(
     match symbols::sides(&owners, desired) {
         (true, true) => Some((Remedy::RebuildAll, names.join(" and "))),
         (true, false) => Some((Remedy::RebuildDriver, names.join(" and "))),
-        _ => None,
+        _ => by_verdict(module, desired, observed),
+    }
+}
+
+/// Where only the RDMA stack's side differs, or was not there: whether a rebuild now would help.
+fn by_verdict(
+    module: &ModuleName,
+    desired: &Desired,
+    observed: &Observed,
+) -> Option<(Remedy, String)> {
+    let files = observed.files.known()?;
+    let entry = || provenance::built_by(module, files).map(str::to_owned);
+    match provenance::verdict(files, &desired.register_symbol)? {
+        Verdict::Stub(_) => Some((Remedy::InstallSymvers, "/usr/src/ofa_kernel".to_owned())),
+        Verdict::Fits(_) => Some((Remedy::RebuildEntry, entry()?)),
+        Verdict::Differs(found, _) | Verdict::Unversioned(found) => {
+            let directory = found.versions_from.as_ref()?;
+            Some((Remedy::CorrectSymvers, directory.display().to_string()))
+        }
     }
 }

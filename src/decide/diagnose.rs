@@ -130,20 +130,33 @@ fn by_log(case: &Case, first: &Remark, remarks: &[Remark]) -> Finding {
 fn symbol_trouble(case: &Case, subject: &ModuleName, remarks: &[Remark]) -> Finding {
     let mut clauses: Vec<String> = Vec::new();
     let mut reason = None;
+    let mut differing = Vec::new();
     let about: Vec<&Remark> = remarks.iter().filter(|it| it.said.symbol().is_some()).collect();
     for remark in &about {
         let same = |other: &&&Remark| clause_of(&other.said) == clause_of(&remark.said);
-        let culprits: Vec<Culprit> = about
+        let mut culprits: Vec<Culprit> = about
             .iter()
             .filter(same)
             .filter_map(|it| it.said.symbol())
             .map(|symbol| symbols::culprit(symbol, subject, case.desired, case.observed))
             .collect();
+        if remark.said.reason() == Reason::SymbolVersionMismatch {
+            // A log that was cut off may lack what the files show.
+            let known = symbols::mismatches(subject, case.desired, case.observed);
+            let named = |it: &Culprit| culprits.iter().any(|other| other.symbol == it.symbol);
+            let more: Vec<_> = known.into_iter().filter(|it| !named(it)).collect();
+            culprits.extend(more);
+            differing.extend(culprits.iter().cloned());
+        }
         let clause = format!("{} {}", clause_of(&remark.said), symbols::list(&culprits));
         if !clauses.contains(&clause) {
             clauses.push(clause);
         }
         reason = reason.or(Some(remark.said.reason()));
+    }
+    if !differing.is_empty() {
+        let around = symbols::circumstances(subject, &differing, case.desired, case.observed);
+        clauses.extend(around);
     }
     let reason = reason.unwrap_or(Reason::UnknownSymbol);
     let finding = Finding::new(reason, subject, clauses.join("; "));

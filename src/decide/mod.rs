@@ -24,6 +24,7 @@ pub mod memory;
 pub mod owners;
 pub mod preflight;
 pub mod project;
+mod provenance;
 pub mod retry;
 pub mod rules;
 pub mod stand_down;

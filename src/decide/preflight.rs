@@ -13,7 +13,7 @@ mod symbols;
 mod tests;
 mod wording;
 
-use super::loaded;
+use super::{loaded, provenance};
 use crate::model::{Desired, Fact, Finding, ModuleFile, ModuleName, Observed, Reason};
 
 /// Proof that nothing known speaks against loading a module, as of one observation.
@@ -74,6 +74,9 @@ pub fn objections(module: &ModuleName, desired: &Desired, observed: &Observed) -
         let mut detail = format!("modules.dep of {} has no such file", observed.kernel.release);
         if let Some(path) = observed.others.files.get(module) {
             detail = format!("{detail}; there is one under another root: {}", path.display());
+        }
+        if let Some((_, said)) = provenance::expected(module, desired, observed) {
+            detail = format!("{detail}; {said}");
         }
         return vec![certain(Reason::ModuleNotFound, module, detail)];
     };

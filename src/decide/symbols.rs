@@ -1,8 +1,7 @@
 //! Who offers the symbols that a module needs, and how what it was built with differs.
 
+use super::{loaded, provenance};
 use crate::model::{Desired, Fact, ModuleName, Observed, Role, Symbol};
-
-use super::loaded;
 
 /// The most symbols that a sentence names.
 const NAMED: usize = 3;
@@ -12,11 +11,12 @@ const NAMED: usize = 3;
 pub struct Culprit {
     /// The symbol.
     pub symbol: String,
-    /// The module that exports it, or that it belongs to by its name.
+    /// The module that exports it, or that it belongs to by its name; `None` with a file: the
+    /// kernel image.
     pub owner: Option<ModuleName>,
-    /// The CRC that the module was built with and the one in the provider's file.
+    /// The CRC that the module was built with and the one that is offered.
     pub versions: Option<(u32, u32)>,
-    /// The provider's file.
+    /// The provider's file, or the list of what the image exports.
     pub file: Option<String>,
 }
 
@@ -65,7 +65,11 @@ fn namesake(symbol: &str, desired: &Desired, observed: &Observed) -> Option<Modu
 impl Culprit {
     /// `SYMBOL of OWNER`, with both versions if they differ.
     pub fn told(&self) -> String {
-        let owner = self.owner.as_ref().map_or_else(String::new, |owner| format!(" of {owner}"));
+        let owner = match (&self.owner, &self.file) {
+            (Some(owner), _) => format!(" of {owner}"),
+            (None, Some(_)) => " of the kernel".to_owned(),
+            (None, None) => String::new(),
+        };
         match (&self.versions, &self.file) {
             (Some((wanted, offered)), Some(file)) if wanted != offered => format!(
                 "{}{owner} (it wants CRC {wanted:#010x}, {file} offers {offered:#010x})",
@@ -98,6 +102,36 @@ pub fn list(culprits: &[Culprit]) -> String {
         })
         .collect();
     told.join("; ")
+}
+
+/// All that is known of versions that differ: the culprits, where each side comes from, and
+/// whether a rebuild would help.
+pub fn told(
+    module: &ModuleName,
+    culprits: &[Culprit],
+    desired: &Desired,
+    observed: &Observed,
+) -> String {
+    let mut clauses = vec![list(culprits)];
+    clauses.extend(circumstances(module, culprits, desired, observed));
+    clauses.join("; ")
+}
+
+/// The part of it that is not about single symbols.
+pub fn circumstances(
+    module: &ModuleName,
+    culprits: &[Culprit],
+    desired: &Desired,
+    observed: &Observed,
+) -> Vec<String> {
+    let Fact::Known(files) = &observed.files else { return Vec::new() };
+    let mut owners: Vec<&ModuleName> = Vec::new();
+    for owner in culprits.iter().filter_map(|culprit| culprit.owner.as_ref()) {
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
+    }
+    provenance::sides(module, &owners, desired, files)
 }
 
 /// Symbols that `module` needs in another version than the files on disk offer.

@@ -5,6 +5,7 @@
 
 mod check;
 mod desired;
+mod dkms;
 mod evidence;
 mod fact;
 mod gpu;
@@ -24,6 +25,7 @@ pub use desired::{
     Desired, Expect, ExternalManager, Hardware, LegacyPolicy, Manage, Mode, OnExternalUnload,
     PciMatch, Timing, Transport,
 };
+pub use dkms::{DkmsEntry, DkmsState};
 pub use evidence::{Answer, Evidence, EvidenceId};
 pub use fact::Fact;
 pub use gpu::{GpuDriver, GpuFlavour};
@@ -31,7 +33,7 @@ pub use hold::{Asker, Hold, HoldKind, HoldName, InvalidHold, Scope, What};
 pub use logged::LoggedErrors;
 pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
 pub use module_file::{
-    FileDetails, ImageSymbols, KernelTree, OptionWord, Parameter, Rebuild, Restriction,
+    FileDetails, FileOwner, ImageSymbols, KernelTree, OptionWord, Parameter, Rebuild, Restriction,
 };
 pub use observed::{
     BootLoaders, Files, Kernel, LoadedModule, ModuleFile, Observed, OptionLine, Pci, PciDevice,

@@ -1,11 +1,12 @@
 //! What module files and their tree say that matters only before a load.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ModuleName, Symbol};
+use super::{DkmsEntry, ModuleName, Symbol};
 
 /// More of one module file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,10 +77,37 @@ pub struct KernelTree {
     pub strict_namespaces: Option<bool>,
     /// Who owns a module's file: a package, or an entry of DKMS. Looked up only for files that
     /// do not fit together.
-    pub owners: BTreeMap<ModuleName, String>,
+    pub owners: BTreeMap<ModuleName, FileOwner>,
     /// What a rebuild of the client now would be made against. Looked up only where a rebuild
     /// could help.
     pub rebuild: Option<Rebuild>,
+    /// What DKMS has of the GPU driver and the RDMA stack, for every kernel.
+    pub dkms: Vec<DkmsEntry>,
+}
+
+/// Who brought a module's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileOwner {
+    /// An entry of DKMS, `NAME/VERSION`, built it on this node.
+    Dkms(String),
+    /// A package.
+    Package(String),
+    /// The node has a package manager that could not be asked.
+    Unasked {
+        /// The command that asks it.
+        command: String,
+    },
+}
+
+impl fmt::Display for FileOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dkms(entry) => write!(f, "DKMS entry {entry}"),
+            Self::Package(package) => write!(f, "package {package}"),
+            Self::Unasked { command } => write!(f, "a package or nobody ('{command}' tells)"),
+        }
+    }
 }
 
 /// Exports of the kernel image.

@@ -2,12 +2,14 @@
 //! that do not run.
 
 mod around;
+mod dkms;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::{Objection, objections, parameters, symbols};
+use crate::decide::advice;
 use crate::model::{
     BootLoaders, CheckResult, Desired, Fact, Files, GpuDriver, Kernel, ModuleFile, Observed,
     PeerDirectory, Rdma, Reason, Resolution,
@@ -167,6 +169,7 @@ pub fn checks(desired: &Desired, observed: &Observed) -> Vec<Check> {
         checks.push(subject.loading_allowed());
         checks.push(subject.loaded_is_on_disk());
     }
+    checks.extend(subject.dkms());
     checks
 }
 
@@ -175,10 +178,12 @@ impl Subject<'_> {
         let objection = self.found.iter().find(|found| reasons.contains(&found.finding.reason));
         if let Some(objection) = objection {
             let certainty = if objection.certain { Certainty::Certain } else { Certainty::Likely };
+            let finding =
+                advice::particular(objection.finding.clone(), self.desired, self.observed);
             return Check {
-                reason: objection.finding.reason.slug(),
-                remedy: objection.finding.remedy(),
-                ..Check::new(id, CheckResult::Fail, certainty, objection.finding.sentence())
+                reason: finding.reason.slug(),
+                remedy: self.for_this_kernel(&finding.remedy()),
+                ..Check::new(id, CheckResult::Fail, certainty, finding.sentence())
             };
         }
         if let Some(why) = self.unknown(needs) {
@@ -193,6 +198,16 @@ impl Subject<'_> {
             "install-command" => self.install_command(),
             _ => Check::new(id, CheckResult::Pass, Certainty::Certain, good),
         }
+    }
+
+    /// A remedy that is written for the running kernel.
+    fn for_this_kernel(&self, remedy: &str) -> String {
+        if !self.observed.kernel.boot_id.is_empty() {
+            return remedy.to_owned();
+        }
+        let release = &self.observed.kernel.release;
+        let named = remedy.replace("$(uname -r)", release);
+        named.replace("the running kernel", &format!("kernel {release}"))
     }
 
     /// Why the absence of an objection says nothing, if it does not.

@@ -2,6 +2,8 @@
 
 use super::wording;
 use super::{Objection, certain, file_is_what_counts, likely};
+use crate::decide::symbols::{self, Culprit};
+use crate::decide::{loaded, provenance};
 use crate::model::{
     Desired, Fact, Files, ModuleFile, ModuleName, Observed, Reason, Restriction, Symbol,
 };
@@ -35,8 +37,11 @@ pub(super) fn objections(
         let mut detail = format!("it does not use {}", desired.register_symbol);
         if exporter.is_none() {
             detail.push_str("; the installed RDMA stack has no peer-memory interface either");
-        } else if let Some(clause) = wording::rebuild(files, &desired.register_symbol) {
-            detail = format!("{detail}; {clause}");
+        } else {
+            let providers: Vec<_> = files.exporter.iter().collect();
+            for clause in provenance::sides(module, &providers, desired, files) {
+                detail = format!("{detail}; {clause}");
+            }
         }
         return vec![certain(Reason::BuiltWithoutPeerMemory, module, detail)];
     }
@@ -69,7 +74,8 @@ fn versions(
     let (differing, unversioned) = compare(needs, observed);
     let mut found = Vec::new();
     if !differing.is_empty() {
-        let detail = wording::mismatch(module, &differing, files, &desired.register_symbol);
+        let culprits: Vec<_> = differing.iter().map(|unmet| culprit(unmet, files)).collect();
+        let detail = symbols::told(module, &culprits, desired, observed);
         found.push(objection(Reason::SymbolVersionMismatch, module, detail, &differing));
     }
     if !unversioned.is_empty() {
@@ -77,6 +83,17 @@ fn versions(
         found.push(objection(Reason::SymbolVersionMissing, module, detail, &unversioned));
     }
     found
+}
+
+fn culprit(unmet: &Unmet<'_>, files: &Files) -> Culprit {
+    let image = || files.kernel.image.as_ref().map(|image| image.source.display().to_string());
+    let of_module = |name| files.modules.get(name).map(loaded::path);
+    Culprit {
+        symbol: unmet.need.name.clone(),
+        owner: unmet.provider.cloned(),
+        versions: unmet.need.crc.zip(unmet.offered),
+        file: unmet.provider.map_or_else(image, of_module),
+    }
 }
 
 fn objection(

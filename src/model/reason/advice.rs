@@ -34,6 +34,14 @@ remedies! {
     RebuildAll = "Rebuild all of the GPU driver's kernel modules, not the client alone, against the installed RDMA stack and kernel: {place} differ. For DKMS, with NAME/VERSION from 'dkms status': 'dkms remove NAME/VERSION -k $(uname -r)', then 'dkms install NAME/VERSION -k $(uname -r)'.";
     /// The client belongs to another build of the GPU driver than the one it meets.
     RebuildDriver = "Rebuild or reinstall the GPU driver's kernel modules as one set, so that the client and {place} come from the same build; reboot if the loaded {place} is older than its file.";
+    /// The client is the work of an entry of DKMS, and a rebuild now would fit.
+    RebuildEntry = "Rebuild {subject} with the rest of its driver: 'dkms remove {place} -k $(uname -r)', then 'dkms install {place} -k $(uname -r)'; against what is installed now it will fit.";
+    /// A rebuild now would take the versions of another build.
+    CorrectSymvers = "Let {place} lead to the tree of the running kernel, by the RDMA stack's development package or 'ln -sfn', before the GPU driver's kernel modules are rebuilt: now a rebuild takes its versions from there, and they are not those of the installed stack.";
+    /// A rebuild now would be a stub.
+    InstallSymvers = "Install the RDMA stack's development files for the running kernel first (a Module.symvers below {place}), then rebuild the GPU driver's kernel modules: a rebuild alone would be without peer memory.";
+    /// DKMS knows the package that should bring the module.
+    BuildEntry = "Build it: 'dkms install {place} -k $(uname -r)'; if that fails, see its make.log below /var/lib/dkms/{place}. If the file is there, run 'depmod -a'.";
     /// A driver of another name has the devices.
     Unbind = "Put {place} on the deny list ('echo blacklist {place} > /etc/modprobe.d/deny-{place}.conf'), rebuild the initramfs, and reboot, if {subject} is to have these devices.";
     /// The GPU needs the other flavour of the driver.

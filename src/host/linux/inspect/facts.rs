@@ -1,11 +1,11 @@
 //! What is found out about a tree once its modules are known: who else exports what clients need,
 //! and, only where something does not fit, who brought it and whether a rebuild would help.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{InspectError, Tree, file, needed_by};
-use crate::host::linux::kernels::{duplicates, owners, rebuild, symvers};
+use crate::host::linux::kernels::{dkms, duplicates, owners, rebuild, symvers};
 use crate::host::linux::kmodfile::KernelModule;
 use crate::model::{
     Fact, Files, ImageSymbols, ModuleFile, ModuleName, Resolution, Restriction, Symbol,
@@ -31,12 +31,11 @@ pub(super) fn complete(tree: &Tree<'_>, files: &mut Files) -> Result<(), Inspect
         files.kernel.strict_namespaces = strict_namespaces(tree, &release);
     }
     let suspects = suspects(tree, files);
-    for module in &suspects {
-        let path = files.modules.get(module).and_then(path);
-        if let Some(owner) = path.and_then(|path| owners::owner(&tree.root, &release, path)) {
-            files.kernel.owners.insert(module.clone(), owner);
-        }
-    }
+    let of_suspect =
+        |module: &ModuleName| Some((module.clone(), path(files.modules.get(module)?)?.to_owned()));
+    let paths: BTreeMap<_, _> = suspects.iter().filter_map(of_suspect).collect();
+    files.kernel.owners = owners::owners(&tree.root, &release, &paths);
+    files.kernel.dkms = dkms::read(&tree.root).into_iter().filter(dkms::is_relevant).collect();
     if !suspects.is_empty() {
         let register = tree.request.register_symbol.as_str();
         let unregister = register.replacen("register", "unregister", 1);

@@ -1,72 +1,22 @@
 //! What DKMS has: read from its tree, which needs no command run, and from what `dkms status`
 //! printed.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::root::Root;
+use crate::model::{DkmsEntry, DkmsState};
 
 const TREE: &str = "/var/lib/dkms";
+
+/// Parts of the names of packages whose modules matter here.
+const RELEVANT: [&str; 4] = ["nvidia", "mlnx", "ofed", "peer"];
 
 /// More entries than this of one directory are not looked at.
 const MOST: usize = 256;
 
-/// How far an entry has come for one kernel.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
-    /// Known, but built for no kernel.
-    Added,
-    /// Built, not installed.
-    Built,
-    /// Installed.
-    Installed,
-    /// Installed for another kernel and linked from there.
-    InstalledWeak {
-        /// That kernel.
-        from: String,
-    },
-    /// Its source is gone.
-    Broken,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Added => f.write_str("added"),
-            Self::Built => f.write_str("built"),
-            Self::Installed => f.write_str("installed"),
-            Self::InstalledWeak { from } => write!(f, "installed-weak from {from}"),
-            Self::Broken => f.write_str("broken"),
-        }
-    }
-}
-
-/// A package of DKMS, for one kernel or for none yet.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    /// Package, such as `nvidia`.
-    pub package: String,
-    /// Its version.
-    pub version: String,
-    /// The kernel, if it was built for one.
-    pub kernel: Option<String>,
-    /// The architecture, likewise.
-    pub architecture: Option<String>,
-    /// How far it has come.
-    pub state: State,
-    /// What DKMS adds in words: that files differ or are missing.
-    pub notes: Vec<String>,
-}
-
-impl fmt::Display for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}: {}", self.package, self.version, self.state)
-    }
-}
-
 /// The entries in the tree, in order of name, version and kernel.
-pub fn read(root: &Root) -> Vec<Entry> {
+pub fn read(root: &Root) -> Vec<DkmsEntry> {
     let mut entries = Vec::new();
     for (package, directory) in directories(root, Path::new(TREE)) {
         for (version, directory) in directories(root, &directory) {
@@ -77,18 +27,29 @@ pub fn read(root: &Root) -> Vec<Entry> {
     entries
 }
 
-/// The entry whose build for `release` is the file installed at `path` (as it is called inside).
-pub fn owner(root: &Root, release: &str, path: &Path) -> Option<Entry> {
+/// Whether it is about the GPU driver, the RDMA stack or a client.
+pub fn is_relevant(entry: &DkmsEntry) -> bool {
+    RELEVANT.iter().any(|part| entry.package.contains(part))
+}
+
+/// That of `entries` whose build for `release` is the file installed at `path` (as it is called
+/// inside).
+pub fn owner<'a>(
+    root: &Root,
+    entries: &'a [DkmsEntry],
+    release: &str,
+    path: &Path,
+) -> Option<&'a DkmsEntry> {
     let name = path.file_name()?.to_str()?;
     let stem = name.split(".ko").next()?;
-    read(root).into_iter().find(|entry| {
+    entries.iter().find(|entry| {
         let built = entry.kernel.as_deref() == Some(release)
-            && matches!(entry.state, State::Installed | State::InstalledWeak { .. });
+            && matches!(entry.state, DkmsState::Installed | DkmsState::InstalledWeak { .. });
         built && built_files(root, entry).any(|file| file.split(".ko").next() == Some(stem))
     })
 }
 
-fn built_files(root: &Root, entry: &Entry) -> impl Iterator<Item = String> {
+fn built_files(root: &Root, entry: &DkmsEntry) -> impl Iterator<Item = String> {
     let directory = entry.kernel.as_ref().zip(entry.architecture.as_ref()).map(|(kernel, arch)| {
         Path::new(TREE)
             .join(&entry.package)
@@ -102,8 +63,8 @@ fn built_files(root: &Root, entry: &Entry) -> impl Iterator<Item = String> {
     names.map(|file| file.file_name().to_string_lossy().into_owned())
 }
 
-fn of_version(root: &Root, package: &str, version: &str, directory: &Path) -> Vec<Entry> {
-    let entry = |kernel: Option<&str>, architecture: Option<&str>, state| Entry {
+fn of_version(root: &Root, package: &str, version: &str, directory: &Path) -> Vec<DkmsEntry> {
+    let entry = |kernel: Option<&str>, architecture: Option<&str>, state| DkmsEntry {
         package: package.to_owned(),
         version: version.to_owned(),
         kernel: kernel.map(str::to_owned),
@@ -115,7 +76,7 @@ fn of_version(root: &Root, package: &str, version: &str, directory: &Path) -> Ve
     let has_source = root.resolve(&source).is_ok_and(|path| path.exists());
     if !has_source {
         let is_entry = root.path().join(source.strip_prefix("/").unwrap_or(&source)).is_symlink();
-        return if is_entry { vec![entry(None, None, State::Broken)] } else { Vec::new() };
+        return if is_entry { vec![entry(None, None, DkmsState::Broken)] } else { Vec::new() };
     }
     let mut built = Vec::new();
     for (kernel, directory) in directories(root, directory).into_iter().filter(is_of_a_kernel) {
@@ -126,7 +87,7 @@ fn of_version(root: &Root, package: &str, version: &str, directory: &Path) -> Ve
             }
         }
     }
-    if built.is_empty() { vec![entry(None, None, State::Added)] } else { built }
+    if built.is_empty() { vec![entry(None, None, DkmsState::Added)] } else { built }
 }
 
 /// `source` and `build` stand beside the kernels.
@@ -136,7 +97,11 @@ fn is_of_a_kernel((name, _): &(String, PathBuf)) -> bool {
 
 /// A link `kernel-K-ARCH` beside the versions says that one of them is installed. Before 2.0 it
 /// was `kernel-K`. That of a weak install leads to another kernel's build.
-fn installed(root: &Root, (package, version): (&str, &str), (kernel, arch): (&str, &str)) -> State {
+fn installed(
+    root: &Root,
+    (package, version): (&str, &str),
+    (kernel, arch): (&str, &str),
+) -> DkmsState {
     let names = [format!("kernel-{kernel}-{arch}"), format!("kernel-{kernel}")];
     let package = Path::new(TREE).join(package);
     let outside = |path: &Path| root.path().join(path.strip_prefix("/").unwrap_or(path));
@@ -145,15 +110,17 @@ fn installed(root: &Root, (package, version): (&str, &str), (kernel, arch): (&st
         let parts: Vec<_> = target.iter().rev().take(3).filter_map(|part| part.to_str()).collect();
         // …/VERSION/KERNEL/ARCH, or VERSION/KERNEL.
         if parts.first() == Some(&kernel) && parts.get(1) == Some(&version) {
-            return State::Installed;
+            return DkmsState::Installed;
         }
         match parts[..] {
-            [_, of, at] if at == version && of == kernel => return State::Installed,
-            [_, of, at] if at == version => return State::InstalledWeak { from: of.to_owned() },
+            [_, of, at] if at == version && of == kernel => return DkmsState::Installed,
+            [_, of, at] if at == version => {
+                return DkmsState::InstalledWeak { from: of.to_owned() };
+            }
             _ => {}
         }
     }
-    State::Built
+    DkmsState::Built
 }
 
 /// The real directories in a directory, by name.
@@ -172,13 +139,13 @@ fn directories(root: &Root, path: &Path) -> Vec<(String, PathBuf)> {
 
 /// What `dkms status` printed, before and since version 2.8.6. Lines that are not of this kind
 /// are left out.
-pub fn parse_status(text: &str) -> Vec<Entry> {
+pub fn parse_status(text: &str) -> Vec<DkmsEntry> {
     text.lines().take(4096).filter_map(parse_line).collect()
 }
 
 /// `nvidia, 570.1, 6.8.0, x86_64: installed (Original modules exist)`, since 2.8.6 with a slash
 /// after the name; weak ones keep the comma.
-fn parse_line(line: &str) -> Option<Entry> {
+fn parse_line(line: &str) -> Option<DkmsEntry> {
     let (what, state) = line.trim().split_once(": ")?;
     let mut fields = what.split([',', '/']).map(str::trim);
     let (package, version) = (fields.next()?, fields.next()?);
@@ -188,17 +155,17 @@ fn parse_line(line: &str) -> Option<Entry> {
     let (state, notes) = state.split_once(" (").unwrap_or((state, ""));
     let state = state.trim();
     let state = match state.split_once(" from ") {
-        Some(("installed-weak", from)) => State::InstalledWeak { from: from.trim().to_owned() },
+        Some(("installed-weak", from)) => DkmsState::InstalledWeak { from: from.trim().to_owned() },
         _ => match state {
-            "added" => State::Added,
-            "built" => State::Built,
-            "installed" => State::Installed,
-            _ if state.starts_with("broken") => State::Broken,
+            "added" => DkmsState::Added,
+            "built" => DkmsState::Built,
+            "installed" => DkmsState::Installed,
+            _ if state.starts_with("broken") => DkmsState::Broken,
             _ => return None,
         },
     };
     let notes = notes.split([')', '(']).map(str::trim).filter(|note| !note.is_empty());
-    Some(Entry {
+    Some(DkmsEntry {
         package: package.to_owned(),
         version: version.to_owned(),
         kernel: fields.next().map(str::to_owned),
@@ -216,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn texts(entries: &[Entry]) -> Vec<String> {
+    fn texts(entries: &[DkmsEntry]) -> Vec<String> {
         entries
             .iter()
             .map(|e| format!("{e} for {}", e.kernel.as_deref().unwrap_or("none")))
@@ -265,9 +232,11 @@ mod tests {
         let directory = tree();
         let root = Root::new(directory.path());
         let path = Path::new("/lib/modules/6.8/updates/dkms/nvidia-peermem.ko.zst");
-        assert_eq!(owner(&root, "6.8", path).unwrap().package, "nvidia");
-        assert_eq!(owner(&root, "6.9", path), None);
-        assert_eq!(owner(&root, "6.8", Path::new("/lib/modules/6.8/updates/ib_core.ko")), None);
+        let entries = read(&root);
+        let owner = |release, path| owner(&root, &entries, release, path);
+        assert_eq!(owner("6.8", path).unwrap().package, "nvidia");
+        assert_eq!(owner("6.9", path), None);
+        assert_eq!(owner("6.8", Path::new("/lib/modules/6.8/updates/ib_core.ko")), None);
     }
 
     #[test]

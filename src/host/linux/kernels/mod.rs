@@ -8,6 +8,7 @@ pub mod installed;
 pub mod owners;
 pub mod rebuild;
 pub mod root;
+mod rpm;
 pub mod symvers;
 
 pub use root::Root;

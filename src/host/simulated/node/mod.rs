@@ -5,6 +5,7 @@
 //! source: order of checks, errno, and the words of its log.
 
 mod events;
+mod files;
 mod insert;
 mod job;
 mod modprobe;
@@ -16,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::scenario::{
-    ElsewhereEntry, Event, Fault, KernelEntry, LoadedEntry, ModprobeFile, ModuleEntry, Op,
-    OwnerEntry, PciEntry, Probe, RdmaDevice, Scenario, SwapEntry, Times, TraceEntry, UnitEntry,
-    expand_pci, standard_modules,
+    DkmsTable, ElsewhereEntry, Event, Fault, KernelEntry, LoadedEntry, ModprobeFile, ModuleEntry,
+    Op, OwnerEntry, PciEntry, Probe, RdmaDevice, RebuildTable, Scenario, SwapEntry, Times,
+    TraceEntry, UnitEntry, expand_pci, standard_modules,
 };
 use crate::host::Change;
 use crate::model::{InitState, ModuleName, Outcome, Symbol};
@@ -73,6 +74,8 @@ pub struct Node {
     swaps: Vec<SwapEntry>,
     owners: Vec<OwnerEntry>,
     elsewhere: Vec<ElsewhereEntry>,
+    dkms: Vec<DkmsTable>,
+    rebuild: Option<RebuildTable>,
     traces: Vec<TraceEntry>,
     /// Who was last seen with a module in hand.
     seen_at_work: BTreeMap<ModuleName, String>,
@@ -116,6 +119,8 @@ impl Node {
             swaps: scenario.swaps.clone(),
             owners: scenario.owners.clone(),
             elsewhere: scenario.elsewhere.clone(),
+            dkms: scenario.dkms.clone(),
+            rebuild: scenario.rebuild.clone(),
             traces: scenario.traces.clone(),
             seen_at_work: BTreeMap::new(),
             actor: String::new(),

@@ -6,6 +6,7 @@ mod events;
 mod expect;
 mod hardware;
 mod modules;
+mod provenance;
 mod standard;
 mod validate;
 mod values;
@@ -27,6 +28,7 @@ pub use hardware::{
     AcsBit, DriverEntry, Exporter, Flavour, PciEntry, PciKind, RdmaDevice, RdmaEntry,
 };
 pub use modules::{Fault, KernelEntry, LoadedEntry, Lockdown, ModprobeFile, ModuleEntry, Op};
+pub use provenance::{Crc, DkmsProgress, DkmsTable, OwnerText, RebuildTable};
 pub(super) use standard::{REGISTER, merge_into, standard_modules};
 pub use validate::expand_pci;
 pub use values::{Drives, Errno, Hex, RealTime, SymbolText, Time, Times};
@@ -117,6 +119,10 @@ pub struct Scenario {
     pub owners: Vec<OwnerEntry>,
     /// Module files below another root.
     pub elsewhere: Vec<ElsewhereEntry>,
+    /// What DKMS has.
+    pub dkms: Vec<DkmsTable>,
+    /// What a build of the driver's modules would find; none: that is not known.
+    pub rebuild: Option<RebuildTable>,
     /// Configuration of others that is about our modules.
     #[serde(rename = "trace")]
     pub traces: Vec<TraceEntry>,
@@ -158,6 +164,8 @@ impl Default for Scenario {
             swaps: Vec::new(),
             owners: Vec::new(),
             elsewhere: Vec::new(),
+            dkms: Vec::new(),
+            rebuild: None,
             traces: Vec::new(),
             boot_pending: Vec::new(),
             system_bus: true,

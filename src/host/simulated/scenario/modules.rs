@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::values::{Drives, Errno, SymbolText, Time, Times, one_or_many};
+use super::provenance::OwnerText;
+use super::values::{Drives, Errno, RealTime, SymbolText, Time, Times, one_or_many};
 use crate::model::{InitState, ModuleName};
 
 /// `[kernel]`: the running kernel and its policy on modules.
@@ -122,6 +123,10 @@ pub struct ModuleEntry {
     pub init_time: Option<Time>,
     /// Whether it can be removed; `false`: it has no exit function.
     pub removable: Option<bool>,
+    /// Who brought its file.
+    pub owner: Option<OwnerText>,
+    /// When its file was last written.
+    pub modified: Option<RealTime>,
 }
 
 /// `[[loaded]]`: modules that the kernel has when the scenario begins, in the order of loading.

@@ -258,6 +258,8 @@ impl ModuleEntry {
             needs_device,
             init_time,
             removable,
+            owner,
+            modified,
         );
     }
 }
