@@ -1,11 +1,7 @@
 //! Module files, plain and packed.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use peermemd::host::linux::kmodfile::KernelModule;
+#[path = "../entry_points.rs"]
+mod entry_points;
 
-fuzz_target!(|bytes: &[u8]| {
-    if let Ok(module) = KernelModule::of_bytes(bytes.to_vec()) {
-        let _ = (module.info(), module.build_id(), module.symbols(), module.signature());
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry_points::module_file(bytes));

@@ -1,12 +1,7 @@
-//! The lists beside a kernel's modules: `Module.symvers`, and releases as directory names.
+//! depmod's indexes.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use peermemd::host::linux::kernels::{installed, symvers};
+#[path = "../entry_points.rs"]
+mod entry_points;
 
-fuzz_target!(|bytes: &[u8]| {
-    let text = String::from_utf8_lossy(bytes);
-    let _ = symvers::lines(&text).count();
-    let (a, b) = text.split_once('\n').unwrap_or((&text, ""));
-    assert_eq!(installed::compare(a, b), installed::compare(b, a).reverse());
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry_points::module_indexes(bytes));

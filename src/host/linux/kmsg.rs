@@ -25,13 +25,13 @@ const LONGEST_LINE: usize = 512;
 
 /// A record of the kernel itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub struct Record {
     /// Sequence number.
-    pub(super) seq: u64,
+    pub seq: u64,
     /// When it was logged, in µs since boot.
-    pub(super) at: u64,
+    pub at: u64,
     /// The message, without its prefix and its dictionary.
-    pub(super) text: String,
+    pub text: String,
 }
 
 /// A place in the log from which on it is read.
@@ -138,7 +138,7 @@ fn drain(
 
 /// `PRIORITY,SEQUENCE,MICROSECONDS,FLAGS[,…];TEXT\n KEY=VALUE\n…`. `None` for what makes no
 /// sense, and for what user space has written into the log.
-fn parse(record: &[u8]) -> Option<Record> {
+pub fn parse(record: &[u8]) -> Option<Record> {
     let end = record.iter().position(|&byte| byte == b';')?;
     let prefix = std::str::from_utf8(record.get(..end)?).ok()?;
     let mut fields = prefix.split(',');

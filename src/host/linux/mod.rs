@@ -15,7 +15,7 @@ mod kernel;
 
 pub mod kernels;
 pub mod kmodfile;
-mod kmsg;
+pub mod kmsg;
 pub mod libkmod;
 mod loader;
 pub mod modprobe_config;

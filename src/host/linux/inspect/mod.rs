@@ -6,6 +6,7 @@
 
 mod facts;
 mod file;
+pub mod index;
 mod resolve;
 mod sources;
 mod stamp;
@@ -72,6 +73,12 @@ pub enum InspectError {
     /// The index could not be asked.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// A part of the index is not whole.
+    #[error("{path} is damaged or cut off; 'depmod -a' makes it anew")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+    },
     /// libkmod failed.
     #[error(transparent)]
     Kmod(#[from] KmodError),
@@ -92,6 +99,9 @@ pub fn inspect(
     reading: &mut dyn FnMut(&ModuleName),
 ) -> Result<Files, InspectError> {
     let index = Index::open(request.tree.directory.as_deref())?;
+    if let Some(path) = index::damaged(&index.directory()) {
+        return Err(InspectError::Damaged { path });
+    }
     let context = Context::new(&request.tree)?;
     let sources = Sources::read(request.tree.config.as_deref());
     let root = Root::new(&request.root);

@@ -1,0 +1,7 @@
+//! `Module.symvers`, and releases as directory names.
+#![no_main]
+
+#[path = "../entry_points.rs"]
+mod entry_points;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry_points::symbol_lists(bytes));

@@ -1,0 +1,158 @@
+//! Whether depmod's binary indexes are whole.
+//!
+//! libkmod maps them and follows their offsets without looking where they lead, so that a file
+//! that was cut off ends the process that asks it. What is read here is depmod's trie: a header
+//! with the place of the root, and nodes of a prefix, a table of children and a list of values,
+//! numbers in network order. depmod writes children before their parents, so there is no way in
+//! circles.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What libkmod may open in a tree.
+const FILES: [&str; 5] = [
+    "modules.dep.bin",
+    "modules.symbols.bin",
+    "modules.alias.bin",
+    "modules.builtin.bin",
+    "modules.builtin.alias.bin",
+];
+
+const MAY_BE_EMPTY: &str = "modules.builtin.alias.bin";
+
+/// Far above those of a distribution.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+const MAGIC: u32 = 0xb007_f457;
+const MAJOR: u32 = 2;
+const HEADER: usize = 12;
+
+/// The upper bits of a node's place say which parts it has.
+const PREFIX: u32 = 0x8000_0000;
+const VALUES: u32 = 0x4000_0000;
+const CHILDREN: u32 = 0x2000_0000;
+const PLACE: u32 = 0x0fff_ffff;
+/// Characters are of seven bits.
+const LAST_CHILD: u8 = 127;
+
+/// The first of the indexes in `directory` that is damaged. What cannot be read, libkmod does not
+/// read either.
+pub(super) fn damaged(directory: &Path) -> Option<PathBuf> {
+    let mut paths = FILES.iter().map(|name| directory.join(name));
+    paths.find(|path| {
+        let Ok(data) = fs::metadata(path) else { return false };
+        let readable = data.is_file() && data.len() <= LARGEST;
+        // Without a list of aliases of built-in modules depmod leaves an empty file.
+        let none = data.len() == 0 && path.ends_with(MAY_BE_EMPTY);
+        !none && (!readable || fs::read(path).is_ok_and(|bytes| !is_whole(&bytes)))
+    })
+}
+
+/// Whether every offset in it leads to a whole node.
+pub fn is_whole(bytes: &[u8]) -> bool {
+    walk(bytes).is_some()
+}
+
+fn walk(bytes: &[u8]) -> Option<()> {
+    let header = bytes.get(..HEADER)?;
+    if word(header, 0)? != MAGIC || word(header, 4)? >> 16 != MAJOR {
+        return None;
+    }
+    let mut todo = vec![(word(header, 8)?, u32::MAX)];
+    // Each node of a whole index has one parent, so that there are no more than bytes.
+    let mut budget = bytes.len();
+    while let Some((node, before)) = todo.pop() {
+        let place = node & PLACE;
+        budget = budget.checked_sub(1)?;
+        if place == 0 {
+            continue;
+        }
+        if place >= before {
+            return None;
+        }
+        let mut rest = bytes.get(usize::try_from(place).ok()?..)?;
+        if node & PREFIX != 0 {
+            rest = after_text(rest)?;
+        }
+        if node & CHILDREN != 0 {
+            let (&first, &last) = (rest.first()?, rest.get(1)?);
+            if first > last || last > LAST_CHILD {
+                return None;
+            }
+            let size = 4 * (usize::from(last - first) + 1);
+            let table = rest.get(2..2 + size)?;
+            let words = table.chunks_exact(4).filter_map(<[u8]>::first_chunk);
+            todo.extend(words.map(|bytes| (u32::from_be_bytes(*bytes), place)));
+            rest = rest.get(2 + size..)?;
+        }
+        if node & VALUES != 0 {
+            let count = word(rest, 0)?;
+            rest = rest.get(4..)?;
+            for _ in 0..count {
+                rest = after_text(rest.get(4..)?)?;
+            }
+        }
+    }
+    Some(())
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// What follows the NUL at the end of a text.
+fn after_text(bytes: &[u8]) -> Option<&[u8]> {
+    let end = memchr::memchr(0, bytes)?;
+    bytes.get(end + 1..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root with two children, the second with a prefix, a child of its own and a value.
+    fn index() -> Vec<u8> {
+        let mut bytes = [MAGIC, 0x0002_0001, 0].map(u32::to_be_bytes).concat();
+        let mut node = |flags: u32, content: &[u8]| {
+            let place = u32::try_from(bytes.len()).unwrap() | flags;
+            bytes.extend(content);
+            place.to_be_bytes()
+        };
+        let value = [&1_u32.to_be_bytes()[..], &[0, 0, 0, 7], b"kernel/a.ko:\0"].concat();
+        let leaf = node(VALUES, &value);
+        let inner =
+            node(PREFIX | CHILDREN | VALUES, &[b"fix\0", &b"aa"[..], &leaf, &value].concat());
+        let root = node(CHILDREN, &[&b"ac"[..], &leaf, &[0; 4], &inner].concat());
+        bytes[8..12].copy_from_slice(&root);
+        bytes
+    }
+
+    #[test]
+    fn a_whole_index_is_taken_and_none_that_was_cut_off() {
+        let whole = index();
+        assert!(is_whole(&whole));
+        for length in 0..whole.len() {
+            assert!(!is_whole(&whole[..length]), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_way_in_circles_is_no_index() {
+        let mut bytes = index();
+        let root = bytes[8..12].to_vec();
+        let table = bytes.len() - 12;
+        bytes[table..table + 4].copy_from_slice(&root);
+        assert!(!is_whole(&bytes));
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_and_a_missing_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(damaged(directory.path()), None);
+        fs::write(directory.path().join("modules.dep.bin"), index()).unwrap();
+        assert_eq!(damaged(directory.path()), None);
+        let path = directory.path().join("modules.symbols.bin");
+        fs::write(&path, &index()[..30]).unwrap();
+        assert_eq!(damaged(directory.path()), Some(path));
+    }
+}
