@@ -64,6 +64,7 @@ install: release install-files
 install-files:
 	install -D -m 0755 -t $(DESTDIR)/usr/sbin $(TARGET)/release/peermemd
 	install -D -m 0755 -t $(DESTDIR)/usr/bin $(TARGET)/release/peermemctl
+	install -D -m 0755 -t $(DESTDIR)/usr/lib/peermemd packaging/hooks/kernel-check
 	$(call install_all,$(UNITDIR),$(wildcard systemd/*.service systemd/*.target))
 	$(call install_all,$(PRESETDIR),$(wildcard systemd/*.preset))
 	$(call install_all,$(CATALOGDIR),$(wildcard packaging/catalog/*.catalog))

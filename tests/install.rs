@@ -28,8 +28,10 @@ fn checkout() -> &'static Path {
 }
 
 fn expected() -> BTreeSet<PathBuf> {
-    let mut expected =
-        BTreeSet::from(["usr/sbin/peermemd", "usr/bin/peermemctl"].map(PathBuf::from));
+    let mut expected = BTreeSet::from(
+        ["usr/sbin/peermemd", "usr/bin/peermemctl", "usr/lib/peermemd/kernel-check"]
+            .map(PathBuf::from),
+    );
     for (directory, kind, place) in PLACES {
         let Ok(entries) = fs::read_dir(checkout().join(directory)) else { continue };
         let names = entries.map(|entry| PathBuf::from(entry.unwrap().file_name()));
