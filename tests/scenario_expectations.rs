@@ -146,6 +146,7 @@ fn each_expectation_that_is_not_met_is_told() {
         ("plan_contains = 'mlx5_core'", "'mlx5_core' is not in the plan"),
         ("holds = 'dpkg'", "'dpkg' is not in the list of holds"),
         ("advisories = 'acs-redirect'", "no advisory acs-redirect"),
+        ("advisory_contains = 'NCCL'", "'NCCL' is not in the advisories ''"),
         ("modules_live = 'nvidia'", "nvidia is not live"),
         ("modules_absent = 'nvidia_peermem'", "nvidia_peermem is loaded"),
         ("loads = { nvidia_peermem = 1 }", "2 times load of nvidia_peermem, not 1"),

@@ -11,6 +11,7 @@ use peermemd::host::simulated::{
     ModprobeFile, ModuleEntry, Never, Node, OwnerEntry, PciEntry, RdmaDevice, RdmaEntry,
     RebuildTable, Scenario, SwapEntry, TraceEntry, UnitEntry,
 };
+use peermemd::model::State;
 use serde::Deserialize;
 use serde::de::{self, Visitor};
 
@@ -57,6 +58,35 @@ fn every_public_report_of_the_first_set_has_a_scenario() {
     for report in reports {
         let prefix = format!("r{report:02}-");
         assert!(names.iter().any(|name| name.starts_with(&prefix)), "{prefix}");
+    }
+}
+
+/// Reports about what keeps the client out, or seems to. The others are about stepping aside.
+const OF_CAUSES: [u32; 24] =
+    [1, 2, 3, 5, 6, 7, 8, 9, 16, 17, 18, 19, 20, 21, 22, 26, 27, 29, 30, 31, 32, 33, 34, 37];
+
+#[test]
+fn every_report_of_a_cause_asserts_state_reason_culprit_and_remedy() {
+    for entry in std::fs::read_dir(in_repository("tests/scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !OF_CAUSES.iter().any(|report| name.starts_with(&format!("r{report:02}-"))) {
+            continue;
+        }
+        let expected = Scenario::read(&path).unwrap().expect.0;
+        let mut judged = 0;
+        for one in expected.iter().filter(|one| one.state.is_some()) {
+            judged += 1;
+            let reason = one.reason.unwrap_or_else(|| panic!("{name} names no reason"));
+            if one.state == Some(State::Blocked) {
+                assert!(!one.text_contains.is_empty(), "{name} names no culprit for {reason:?}");
+                assert!(!one.remedy_contains.is_empty(), "{name} has no remedy for {reason:?}");
+            }
+            for advisory in &one.advisories {
+                assert!(!one.advisory_contains.is_empty(), "{name}: {advisory:?} says nothing");
+            }
+        }
+        assert!(judged > 0, "{name} judges nothing");
     }
 }
 

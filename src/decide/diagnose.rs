@@ -128,39 +128,42 @@ fn by_log(case: &Case, first: &Remark, remarks: &[Remark]) -> Finding {
 
 /// Symbols fail for several reasons at once, and the errno is the last one's: all are named.
 fn symbol_trouble(case: &Case, subject: &ModuleName, remarks: &[Remark]) -> Finding {
-    let mut clauses: Vec<String> = Vec::new();
-    let mut reason = None;
-    let mut differing = Vec::new();
     let about: Vec<&Remark> = remarks.iter().filter(|it| it.said.symbol().is_some()).collect();
-    for remark in &about {
-        let same = |other: &&&Remark| clause_of(&other.said) == clause_of(&remark.said);
-        let mut culprits: Vec<Culprit> = about
-            .iter()
-            .filter(same)
-            .filter_map(|it| it.said.symbol())
+    let reason = about.first().map_or(Reason::UnknownSymbol, |first| first.said.reason());
+    let mut clauses: Vec<String> = Vec::new();
+    let mut differing = Vec::new();
+    for (words, remarks) in by_kind(&about) {
+        let symbols = remarks.iter().filter_map(|it| it.said.symbol());
+        let mut culprits: Vec<Culprit> = symbols
             .map(|symbol| symbols::culprit(symbol, subject, case.desired, case.observed))
             .collect();
-        if remark.said.reason() == Reason::SymbolVersionMismatch {
+        if remarks.iter().any(|it| it.said.reason() == Reason::SymbolVersionMismatch) {
             // A log that was cut off may lack what the files show.
             let known = symbols::mismatches(subject, case.desired, case.observed);
-            let named = |it: &Culprit| culprits.iter().any(|other| other.symbol == it.symbol);
-            let more: Vec<_> = known.into_iter().filter(|it| !named(it)).collect();
-            culprits.extend(more);
+            let named: Vec<_> = culprits.iter().map(|it| it.symbol.clone()).collect();
+            culprits.extend(known.into_iter().filter(|it| !named.contains(&it.symbol)));
             differing.extend(culprits.iter().cloned());
         }
-        let clause = format!("{} {}", clause_of(&remark.said), symbols::list(&culprits));
-        if !clauses.contains(&clause) {
-            clauses.push(clause);
-        }
-        reason = reason.or(Some(remark.said.reason()));
+        clauses.push(format!("{words} {}", symbols::list(&culprits)));
     }
     if !differing.is_empty() {
-        let around = symbols::circumstances(subject, &differing, case.desired, case.observed);
-        clauses.extend(around);
+        clauses.extend(symbols::circumstances(subject, &differing, case.desired, case.observed));
     }
-    let reason = reason.unwrap_or(Reason::UnknownSymbol);
     let finding = Finding::new(reason, subject, clauses.join("; "));
     if reason == Reason::UnknownSymbol { unresolved(case, finding, &about) } else { finding }
+}
+
+/// The remarks under the words that are common to them, the root first.
+fn by_kind<'a>(remarks: &[&'a Remark]) -> Vec<(String, Vec<&'a Remark>)> {
+    let mut kinds: Vec<(String, Vec<&Remark>)> = Vec::new();
+    for remark in remarks.iter().copied() {
+        let words = clause_of(&remark.said);
+        match kinds.iter_mut().find(|(other, _)| *other == words) {
+            Some((_, of_kind)) => of_kind.push(remark),
+            None => kinds.push((words, vec![remark])),
+        }
+    }
+    kinds
 }
 
 /// What the kernel's word about a symbol means.

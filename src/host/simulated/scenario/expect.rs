@@ -40,6 +40,9 @@ pub struct Expectation {
     /// Advisories that are there.
     #[serde(deserialize_with = "one_or_many")]
     pub advisories: Vec<Reason>,
+    /// Parts of the advisories' texts.
+    #[serde(deserialize_with = "one_or_many")]
+    pub advisory_contains: Vec<String>,
     /// Names of holds that are there.
     #[serde(deserialize_with = "one_or_many")]
     pub holds: Vec<String>,
@@ -196,6 +199,10 @@ impl Expectation {
         found.extend(
             self.advisories.iter().filter(advised).map(|r| format!("no advisory {}", r.slug())),
         );
+        let advice: Vec<_> = status.advisories.iter().map(|a| a.text.as_str()).collect();
+        let advice = advice.join(" ");
+        let told = |part: &str| advice.contains(part);
+        found.extend(absent(&self.advisory_contains, told, "the advisories", &advice));
         found.extend(self.managed_by.iter().filter_map(|(module, wanted)| {
             let said = status.managed_by.iter().find(|(name, _)| name == module.as_str());
             let owner = said.map_or("", |(_, owner)| owner.as_str());
