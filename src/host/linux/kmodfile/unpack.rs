@@ -82,6 +82,22 @@ mod tests {
         assert!(matches!(error, Damage::TooLarge(LARGEST_UNPACKED)), "{error}");
     }
 
+    /// A frame of blocks that each stand for 128 KiB of one byte.
+    #[test]
+    fn a_bomb_of_a_few_kilobytes_is_given_up_and_not_unpacked() {
+        const BLOCK: u64 = 128 * 1024;
+        const RUN: u32 = 1 << 1;
+        let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
+        for _ in 0..=LARGEST_UNPACKED / BLOCK + 16 {
+            let header = u32::try_from(BLOCK << 3).unwrap() | RUN;
+            bomb.extend(&header.to_le_bytes()[..3]);
+            bomb.push(0);
+        }
+        assert!(bomb.len() < 16 << 10);
+        let error = unpack(bomb.as_slice()).unwrap_err();
+        assert!(matches!(error, Damage::TooLarge(LARGEST_UNPACKED)), "{error}");
+    }
+
     #[test]
     fn what_only_begins_as_compressed_is_an_error() {
         for head in [&b"\xfd7zXZ\0garbage"[..], b"\x1f\x8b\x08nonsense", b"\x28\xb5\x2f\xfd??"] {
