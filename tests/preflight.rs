@@ -117,6 +117,78 @@ fn wrong_versions_name_both_sides_and_the_owner() {
     }
 }
 
+/// An entry of DKMS that built the client for the kernel of the fixture.
+fn built_by_dkms(fixture: &Fixture, installed: bool) {
+    let root = fixture.path();
+    let build = root.join("var/lib/dkms/nvidia/570.1").join(RELEASE).join("x86_64");
+    fs::create_dir_all(build.join("module")).unwrap();
+    fs::create_dir_all(root.join("usr/src/nvidia-570.1")).unwrap();
+    fs::write(build.join("module/nvidia-peermem.ko"), "").unwrap();
+    let link = |target: &str, path: &str| {
+        std::os::unix::fs::symlink(target, root.join("var/lib/dkms/nvidia").join(path)).unwrap();
+    };
+    link("/usr/src/nvidia-570.1", "570.1/source");
+    if installed {
+        link(&format!("570.1/{RELEASE}/x86_64"), &format!("kernel-{RELEASE}-x86_64"));
+    }
+}
+
+fn remedy(fixture: &Fixture, id: &str) -> String {
+    let (_, document) = document(fixture.path(), &[]);
+    let checks = document["kernels"][0]["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["id"] == id).unwrap();
+    check["remedy"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_remedy_is_about_the_kernel_that_was_asked_about() {
+    let fixture = with(vec![(REGISTER, 0xbad), (GET_PAGES, 0x5555_5555)]);
+    built_by_dkms(&fixture, true);
+    let ofed = fixture.path().join("usr/src/ofa_kernel").join(RELEASE);
+    fs::create_dir_all(&ofed).unwrap();
+    let line = |crc: u32, symbol: &str| format!("{crc:#010x}\t{symbol}\tib_core\tEXPORT_SYMBOL\n");
+    let list = |crc| line(crc, REGISTER) + &line(2, "ib_unregister_peer_memory_client");
+    fs::write(ofed.join("Module.symvers"), list(0x1111_1111)).unwrap();
+    let mismatch = "symbol-version-mismatch";
+    for part in ["nvidia_peermem is of DKMS entry nvidia/570.1", "a rebuild now would fit"] {
+        fails(&fixture, "symbol-versions", mismatch, part);
+    }
+    let told = remedy(&fixture, "symbol-versions");
+    assert!(told.contains(&format!("'dkms install nvidia/570.1 -k {RELEASE}'")), "{told}");
+    fs::write(ofed.join("Module.symvers"), list(7)).unwrap();
+    fails(&fixture, "symbol-versions", mismatch, "a rebuild now would not fit either");
+    let told = remedy(&fixture, "symbol-versions");
+    assert!(told.contains(&format!("lead to the tree of kernel {RELEASE}")), "{told}");
+}
+
+/// R27: DKMS has built it, and it is not installed.
+#[test]
+fn a_missing_file_is_told_with_what_dkms_has() {
+    let mut modules = fitting();
+    modules.pop();
+    let fixture = Fixture::new(&modules);
+    built_by_dkms(&fixture, false);
+    let said = "DKMS entry nvidia/570.1 is built for this kernel, not installed";
+    fails(&fixture, "file", "module-not-found", said);
+    let told = remedy(&fixture, "file");
+    assert!(told.contains(&format!("'dkms install nvidia/570.1 -k {RELEASE}'")), "{told}");
+    assert_eq!(checks(&fixture)["dkms"][..2], ["warn", "likely"]);
+}
+
+#[test]
+fn an_index_that_was_cut_off_is_named_and_ends_nobody() {
+    let fixture = Fixture::new(&fitting());
+    for name in ["modules.dep.bin", "modules.symbols.bin"] {
+        let path = fixture.modules().join(name);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        let checks = checks(&fixture);
+        assert_eq!(checks["index"][..2], ["unknown", "unknown"]);
+        assert!(checks["index"][3].contains(name), "{:?}", checks["index"]);
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
 #[test]
 fn a_version_that_is_missing_is_found() {
     let fixture = with(vec![(REGISTER, 0), (GET_PAGES, 0x5555_5555)]);
