@@ -9,6 +9,7 @@ mod module_tree;
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -38,7 +39,7 @@ const DKMS: &str = "nvidia, 570.1, 6.8.0-45-generic, x86_64: installed (original
     nvidia/570.1, 6.8.0, x86_64: installed-weak from 5.14 (Differences) (x)\nmlnx/1: added\n";
 const LISTS: &str = "0x12345678\tprintk\tvmlinux\tEXPORT_SYMBOL_GPL\tNAMESPACE\n6.1.0-9-amd64\n";
 
-/// A reader with something good to read.
+/// A reader, by the name of its fuzz target, with something good to read.
 type Reader = (&'static str, fn(&[u8]), Vec<Vec<u8>>);
 
 fn packed(bytes: &[u8]) -> Vec<u8> {
@@ -63,7 +64,7 @@ fn readers() -> Vec<Reader> {
     let text = |text: &str| vec![text.as_bytes().to_vec()];
     vec![
         (
-            "module files",
+            "module_file",
             entry_points::module_file,
             vec![
                 modules[0].clone(),
@@ -72,12 +73,12 @@ fn readers() -> Vec<Reader> {
                 packed(&modules[0]),
             ],
         ),
-        ("the kernel log", entry_points::kernel_log, text(LOG)),
-        ("kernel records", entry_points::kernel_records, text(RECORD)),
-        ("modprobe.d", entry_points::modprobe_d, text(MODPROBE)),
-        ("dkms status", entry_points::dkms_status, text(DKMS)),
-        ("module indexes", entry_points::module_indexes, indexes.to_vec()),
-        ("symbol lists", entry_points::symbol_lists, text(LISTS)),
+        ("kernel_log", entry_points::kernel_log, text(LOG)),
+        ("kernel_records", entry_points::kernel_records, text(RECORD)),
+        ("modprobe_d", entry_points::modprobe_d, text(MODPROBE)),
+        ("dkms_status", entry_points::dkms_status, text(DKMS)),
+        ("module_indexes", entry_points::module_indexes, indexes.to_vec()),
+        ("symbol_lists", entry_points::symbol_lists, text(LISTS)),
     ]
 }
 
@@ -116,4 +117,17 @@ fn damaged_input_harms_no_reader() {
         result.unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     assert!(begin.elapsed() < LONGEST, "{:?}", begin.elapsed());
+}
+
+/// Not a test: a first corpus for `cargo fuzz run`, where it looks for one.
+#[test]
+#[ignore = "writes fuzz/corpus"]
+fn seeds_of_the_fuzz_targets() {
+    for (target, _, seeds) in readers() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+        fs::create_dir_all(&corpus).unwrap();
+        for (number, seed) in seeds.iter().enumerate() {
+            fs::write(corpus.join(format!("seed-{number}")), seed).unwrap();
+        }
+    }
 }
