@@ -13,6 +13,7 @@ use crate::document::{self, Node};
 use crate::failure::Failure;
 use crate::redact::Redactor;
 use crate::session::{Examined, Session};
+use crate::verb::preflight;
 
 /// The most of the kernel log that is taken, in bytes and lines.
 const LOG_LIMIT: usize = 4 << 20;
@@ -56,6 +57,10 @@ async fn collect(session: &Session, examined: &Examined) -> Vec<Part> {
     vec![
         ("status.json", json(&node)),
         ("checks.json", json(&Listed { entries: &examined.checks })),
+        (
+            "preflight.json",
+            json(&Listed { entries: &preflight::of_this_machine(&session.desired()) }),
+        ),
         ("modules.json", json(&Listed { entries: &examined.snapshot.modules })),
         ("history.json", history(session).await),
         ("config.toml", config),

@@ -115,7 +115,8 @@ async fn the_archive_holds_everything_and_none_of_the_secrets() {
         names.push(entry.path().unwrap().display().to_string());
         entry.read_to_string(&mut all).unwrap();
     }
-    let wanted = ["status", "checks", "modules", "history"].map(|it| format!("peermemd/{it}.json"));
+    let wanted = ["status", "checks", "preflight", "modules", "history"];
+    let wanted = wanted.map(|it| format!("peermemd/{it}.json"));
     assert!(wanted.iter().all(|name| names.contains(name)), "{names:?}");
     for name in ["peermemd/config.toml", "peermemd/kernel-log.txt", "peermemd/versions.txt"] {
         assert!(names.contains(&name.to_owned()), "{names:?}");

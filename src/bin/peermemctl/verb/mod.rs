@@ -12,7 +12,7 @@ mod list;
 mod log_level;
 mod monitor;
 mod plan;
-mod preflight;
+pub mod preflight;
 mod reconcile;
 mod reload;
 mod reset_failed;

@@ -46,7 +46,7 @@ struct Body<'a> {
 
 /// One kernel and what was found.
 #[derive(Serialize)]
-struct Judged {
+pub struct Judged {
     kernel: String,
     running: bool,
     likely_next: bool,
@@ -59,11 +59,7 @@ impl Args {
     #[allow(clippy::unused_async, reason = "every verb is run in the same way")]
     pub async fn run(self, session: &mut Session) -> Outcome {
         let root = self.root.canonicalize().map_err(|error| unreadable(&self.root, &error))?;
-        let (desired, system) = (session.desired(), Root::new(root));
-        let running = foresight::running(&system);
-        let release = running.as_ref().map(|kernel| kernel.release.as_str());
-        let kernels = self.chosen(foresight::kernels(&system), release)?;
-        let judged = judge_all(&desired, &system, &kernels, running.as_ref());
+        let judged = self.judged(&session.desired(), &Root::new(root))?;
         let fails = judged.iter().any(|kernel| kernel.result == CheckResult::Fail);
         if session.wants_json() {
             session.print_json(&Body { root: &self.root, kernels: &judged })?;
@@ -72,6 +68,13 @@ impl Args {
             session.page(&text)?;
         }
         Ok(if fails { exit::FAILURE } else { exit::SUCCESS })
+    }
+
+    fn judged(&self, desired: &Desired, system: &Root) -> Result<Vec<Judged>, Failure> {
+        let running = foresight::running(system);
+        let release = running.as_ref().map(|kernel| kernel.release.as_str());
+        let kernels = self.chosen(foresight::kernels(system), release)?;
+        Ok(judge_all(desired, system, &kernels, running.as_ref()))
     }
 
     /// The kernels that were asked for.
@@ -87,6 +90,13 @@ impl Args {
         let chosen: Vec<_> = found.into_iter().filter(wanted).collect();
         if chosen.is_empty() { Err(no_kernel("any kernel")) } else { Ok(chosen) }
     }
+}
+
+/// The judgement on the running kernel of this machine and on the likely next one; none, if there
+/// are no modules at all.
+pub fn of_this_machine(desired: &Desired) -> Vec<Judged> {
+    let arguments = Args { kernel: None, all: false, root: PathBuf::from("/") };
+    arguments.judged(desired, &Root::new("/")).unwrap_or_default()
 }
 
 fn no_kernel(release: &str) -> Failure {
