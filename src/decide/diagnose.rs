@@ -44,6 +44,10 @@ pub fn failure(
             Fact::Known(state) if state.is_in_transition() => {
                 Some(Finding::new(Reason::RetryPending, module, "it is still between two states"))
             }
+            Fact::Unknown(why) if outcome.is_success() => {
+                let detail = format!("whether it is loaded could not be seen: {why}");
+                Some(Finding::new(Reason::RetryPending, module, detail))
+            }
             _ => {
                 let finding = insertion(&Case { module, outcome, desired, observed });
                 Some(advice::particular(finding, desired, observed))

@@ -38,10 +38,6 @@ pub fn in_words(complaint: &str) -> Option<i32> {
 pub fn cause(case: &Case, errno: i32) -> Finding {
     let said = said(case.outcome);
     match Errno::from_raw(errno) {
-        Errno::UnknownErrno if errno == 0 => {
-            let detail = "the load reported success, but the module is not there";
-            case.find(Reason::Unclassified, detail)
-        }
         Errno::EBUSY | Errno::EINTR | Errno::ENOMEM | Errno::EAGAIN | Errno::EEXIST => {
             case.find(Reason::RetryPending, said)
         }

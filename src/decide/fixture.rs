@@ -93,6 +93,14 @@ pub(super) fn ready_node() -> Observed {
     observed
 }
 
+/// The same without the client.
+pub(super) fn without_client() -> Observed {
+    let mut observed = ready_node();
+    unload(&mut observed, "nvidia_peermem");
+    observed.rdma.peers = PeerDirectory::Absent;
+    observed
+}
+
 pub(super) fn load(observed: &mut Observed, module: &str) {
     let version = if module == "nv_peer_mem" { "1.3-0" } else { "570.1" };
     let loaded = LoadedModule {

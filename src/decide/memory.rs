@@ -6,17 +6,14 @@ use std::time::Duration;
 use super::actors::Actor;
 use super::circumstances::Circumstances;
 use super::happening::{Bringer, Happening, Vanished};
-use super::in_use::Unused;
-use super::retry::{Failure, Retry};
-use super::step::Step;
-use super::{backoff, diagnose};
+use super::retry::Failure;
 use crate::model::{
-    Desired, Fact, Finding, Hold, ModuleName, Moment, Monotonic, Observed, Outcome, Pci, Scope,
+    Desired, Fact, Finding, Hold, ModuleName, Moment, Monotonic, Observed, Pci, Scope,
     SeenHardware, State, Swap, SwapKind,
 };
 
 /// The span that `repairs_per_hour` counts over.
-const REPAIR_WINDOW: Duration = Duration::from_secs(3600);
+pub(super) const REPAIR_WINDOW: Duration = Duration::from_secs(3600);
 
 /// Everything that outlives one look. Lost at restart but for the hardware that was seen.
 #[derive(Clone, Debug)]
@@ -63,20 +60,21 @@ pub struct Memory {
     pub loaded_by_us: BTreeMap<ModuleName, u64>,
     /// What the last finished step on each module came to.
     pub last_steps: BTreeMap<ModuleName, Result<(), (Finding, i32)>>,
-    repairs: VecDeque<Monotonic>,
-    evictions: u32,
-    last_seen: BTreeMap<ModuleName, Glimpse>,
+    pub(super) repairs: VecDeque<Monotonic>,
+    pub(super) evictions: u32,
+    pub(super) last_seen: BTreeMap<ModuleName, Glimpse>,
     last_files: BTreeMap<ModuleName, Option<Build>>,
     last_swaps: Vec<Swap>,
     /// By the steps since the last look; with the dependent module where it was a dependency.
-    touched: BTreeMap<ModuleName, Option<ModuleName>>,
-    jitter: u64,
+    pub(super) touched: BTreeMap<ModuleName, Option<ModuleName>>,
+    pub(super) jitter: u64,
 }
 
+/// What the last look showed of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Glimpse {
-    usable: bool,
-    build: Option<String>,
+pub(super) struct Glimpse {
+    pub(super) usable: bool,
+    pub(super) build: Option<String>,
 }
 
 /// What tells one build of a module file from another: version, srcversion, build-id.
@@ -142,37 +140,6 @@ impl Memory {
     /// Something in the chain moved, even if the next look shows what the last one did.
     pub fn disturb(&mut self, now: Monotonic) {
         self.disturbed = self.disturbed.max(now);
-    }
-
-    /// Takes in a finished step by what the look after it shows. The error is why it failed.
-    pub fn finished(
-        &mut self,
-        step: &Step,
-        outcome: &Outcome,
-        (desired, observed): (&Desired, &Observed),
-        now: Moment,
-    ) -> Result<(), Finding> {
-        let module = step.module().clone();
-        if step.is_load() {
-            let depends = observed.file(&module).map(|file| file.depends.as_slice());
-            for dependency in depends.unwrap_or_default() {
-                self.touched.insert(dependency.clone(), Some(module.clone()));
-            }
-        }
-        self.touched.insert(module.clone(), None);
-        match diagnose::failure(step, outcome, desired, observed) {
-            None => {
-                self.last_steps.insert(module.clone(), Ok(()));
-                self.succeeded(step, &module, desired, now);
-                Ok(())
-            }
-            Some(finding) => {
-                let failed = (finding.clone(), outcome.errno);
-                self.last_steps.insert(module.clone(), Err(failed));
-                self.failed(step, finding.clone(), (desired, observed), now.monotonic);
-                Err(finding)
-            }
-        }
     }
 
     /// An operator wants to see it tried again, now.
@@ -333,66 +300,6 @@ impl Memory {
         let (gpus, nics) = count(pci);
         self.hardware.gpus = self.hardware.gpus.max(gpus);
         self.hardware.nics = self.hardware.nics.max(nics);
-    }
-
-    fn succeeded(&mut self, step: &Step, module: &ModuleName, desired: &Desired, now: Moment) {
-        self.failures.remove(module);
-        match step {
-            Step::Insert { .. } => {
-                self.loaded_by_us.insert(module.clone(), now.real);
-                if *module == desired.client && self.vanished.is_some_and(|gone| !gone.expected) {
-                    self.count_repair(now.monotonic);
-                }
-                if self.evicted.as_ref() == Some(module) {
-                    self.evicted = None;
-                }
-            }
-            Step::Remove { unused, .. } => self.removed(unused, desired, now.monotonic),
-            Step::StopUnit { .. } => {}
-        }
-    }
-
-    fn removed(&mut self, unused: &Unused, desired: &Desired, now: Monotonic) {
-        if self.stand_down.is_some() {
-            return;
-        }
-        if *unused.module() == desired.client {
-            self.reload_spent = true;
-            return;
-        }
-        self.evicted = Some(unused.module().clone());
-        // The first eviction is the job; one more is needed only if somebody undid it.
-        if self.evictions > 0 {
-            self.count_repair(now);
-        }
-        self.evictions += 1;
-    }
-
-    fn count_repair(&mut self, now: Monotonic) {
-        self.repairs.retain(|at| now.since(*at) < REPAIR_WINDOW);
-        self.repairs.push_back(now);
-    }
-
-    fn failed(
-        &mut self,
-        step: &Step,
-        finding: Finding,
-        (desired, observed): (&Desired, &Observed),
-        now: Monotonic,
-    ) {
-        let module = step.module();
-        let attempts = self.failures.get(module).map_or(0, |failure| failure.attempts) + 1;
-        let rule = Retry::of(finding.reason, desired.role(module));
-        self.jitter = backoff::next_jitter(self.jitter);
-        let timing = &desired.timing;
-        let delay = backoff::delay(timing.retry_initial, timing.retry_max, attempts, self.jitter);
-        let next = rule.allows(attempts).then(|| now + delay);
-        let circumstances = Circumstances::of(desired, observed);
-        if self.evicted.as_ref() == Some(module) {
-            self.evicted = None;
-        }
-        let failure = Failure::new(finding, (attempts, next), !step.is_load(), circumstances);
-        self.failures.insert(module.clone(), failure);
     }
 }
 

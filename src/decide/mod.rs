@@ -14,6 +14,7 @@ pub mod consumers;
 pub mod diagnose;
 mod errno;
 pub mod fingerprint;
+mod finished;
 pub mod happening;
 pub mod hardware;
 pub mod in_use;

@@ -29,13 +29,6 @@ fn swap(kind: SwapKind, who: &str, indirect: bool) -> Swap {
     Swap { kind, name, who: who.to_owned(), why, what: What::ALL, pid: 7, indirect }
 }
 
-fn without_client() -> Observed {
-    let mut observed = ready_node();
-    unload(&mut observed, "nvidia_peermem");
-    observed.rdma.peers = PeerDirectory::Absent;
-    observed
-}
-
 fn hold(name: &str, since: Moment) -> Hold {
     Hold {
         kind: HoldKind::Hold,
