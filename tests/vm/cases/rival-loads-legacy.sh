@@ -10,7 +10,7 @@
 #| repairs_per_hour = 3
 #> /etc/systemd/system/rival.service
 #| [Service]
-#| ExecStart=/bin/sh -c 'while sleep 0.1; do modprobe nv_peer_mem; done'
+#| ExecStart=/bin/sh -c 'while :; do modprobe nv_peer_mem; done'
 
 wait_state ready registered
 systemctl start rival.service

@@ -9,7 +9,7 @@
 #| repairs_per_hour = 4
 #> /etc/systemd/system/rival.service
 #| [Service]
-#| ExecStart=/bin/sh -c 'while sleep 0.5; do rmmod nvidia_peermem 2>/dev/null; done'
+#| ExecStart=/bin/sh -c 'while :; do rmmod nvidia_peermem 2>/dev/null; done'
 
 wait_state ready registered
 systemctl start rival.service
