@@ -8,6 +8,8 @@
     # package: upgrade               /mnt/results/upgrade.deb is the same package with a higher version
     # tools: bus_latency             programs of tools/ to find under /mnt/results
     # group: bench                   not part of the default run; chosen with --group
+    # rounds: 3                      how often the script does it again, as $ROUNDS
+    # proof: 50 1200                 as many rounds, and seconds for them, with --group proof
     # skip: why                      not run unless it is named; the runner says why
     # timeout: 120                   seconds for the script
     # boots: 2                       the script runs in so many boots of one machine, as $BOOT 1, 2, …
@@ -15,14 +17,15 @@
     #| options nvidia need_gpu=1
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .paths import CASES, GUEST
 from .sets import SETS
 
-KEYS = ("title", "set", "cmdline", "start", "needs", "package", "tools", "group", "skip", "timeout", "boots")
-GROUPS = ("test", "bench", "proof")
+KEYS = ("title", "set", "cmdline", "start", "needs", "package", "tools", "group", "rounds", "proof", "skip", "timeout",
+        "boots")
+GROUPS = ("test", "bench")
 DAEMON_CONFIG = "/etc/peermemd/peermemd.toml.d/10-vm.toml"
 
 
@@ -43,6 +46,8 @@ class Case:
     package: str = ""
     tools: str = ""
     group: str = "test"
+    rounds: str = "1"
+    proof: str = ""
     skip: str = ""
     timeout: str = "90"
     boots: str = "1"
@@ -56,6 +61,11 @@ class Case:
     def limit(self) -> int:
         """Seconds that the script may take."""
         return int(self.timeout)
+
+    def at_length(self) -> "Case":
+        """The same with the rounds and the time of the proof."""
+        rounds, timeout = self.proof.split()
+        return replace(self, rounds=rounds, timeout=timeout)
 
 
 def all_cases() -> list[Case]:
@@ -97,5 +107,9 @@ def _check(case: Case) -> None:
     for key, values in allowed.items():
         if getattr(case, key) not in values:
             raise BadCase(f"{case.name}: {key} is {getattr(case, key)!r}, not one of {', '.join(values)}")
-    if not case.title or not case.timeout.isdigit() or case.boots not in ("1", "2", "3"):
-        raise BadCase(f"{case.name}: the header needs a title, a timeout in whole seconds, and at most 3 boots")
+    if not case.title or not case.timeout.isdigit() or not case.rounds.isdigit():
+        raise BadCase(f"{case.name}: the header needs a title, and timeout and rounds in whole numbers")
+    if case.boots not in ("1", "2", "3"):
+        raise BadCase(f"{case.name}: boots is {case.boots!r}, not 1, 2 or 3")
+    if case.proof and [word.isdigit() for word in case.proof.split()] != [True, True]:
+        raise BadCase(f"{case.name}: proof is {case.proof!r}, not two numbers, rounds and seconds")
