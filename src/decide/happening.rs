@@ -34,6 +34,6 @@ pub enum Bringer {
 pub struct Vanished {
     /// When that was seen.
     pub at: Moment,
-    /// Somebody had announced it: a hold stood or a swap was on.
+    /// It belongs to a swap of drivers, or somebody had announced it by a hold.
     pub expected: bool,
 }

@@ -182,7 +182,9 @@ impl Memory {
             };
             if before != build {
                 self.disturb(now);
-                self.unrest |= before.is_some();
+                if before.is_some() {
+                    self.notice_unrest();
+                }
             }
         }
     }
@@ -262,7 +264,9 @@ impl Memory {
             }
             (true, true) => {
                 let actor = actor();
-                self.unrest |= *module != desired.client && desired.load_order.contains(module);
+                if *module != desired.client && desired.load_order.contains(module) {
+                    self.notice_unrest();
+                }
                 Some(Happening::Replaced(module.clone(), actor))
             }
             (false, false) => None,
@@ -286,12 +290,20 @@ impl Memory {
         (now, announced): (Moment, bool),
     ) {
         if *module == desired.client {
-            self.vanished = Some(Vanished { at: now, expected: announced });
+            self.vanished = Some(Vanished { at: now, expected: announced || self.unrest });
             self.undone_by = Some(actor.clone());
             self.defied = None;
         } else if desired.load_order.contains(module) && !self.owed.contains(module) {
             self.taken_out.insert(module.clone(), now);
-            self.unrest = true;
+            self.notice_unrest();
+        }
+    }
+
+    /// Somebody is at the chain. If the client went before, that was the beginning of it.
+    fn notice_unrest(&mut self) {
+        self.unrest = true;
+        if let Some(gone) = &mut self.vanished {
+            gone.expected = true;
         }
     }
 

@@ -147,6 +147,32 @@ fn files_that_are_replaced_without_a_lock_are_waited_for_even_if_the_client_was_
 }
 
 #[test]
+fn a_repair_after_a_swap_without_a_lock_counts_against_nobody() {
+    let mut desired = Desired::default();
+    desired.timing.repairs_per_hour = 2;
+    for together in [false, true] {
+        let mut memory = memory();
+        let mut seconds = 0;
+        for round in 0..5 {
+            later(&desired, &mut memory, &ready_node(), seconds + 10);
+            if !together {
+                later(&desired, &mut memory, &without_client(), seconds + 20);
+            }
+            let mut bare = without_client();
+            unload(&mut bare, "nvidia");
+            let decision = later(&desired, &mut memory, &bare, seconds + 21);
+            assert_eq!(stands(&decision), (State::Waiting, Reason::DriverSwap), "round {round}");
+            later(&desired, &mut memory, &without_client(), seconds + 30);
+            let decision = later(&desired, &mut memory, &without_client(), seconds + 61);
+            assert_eq!(plan(&decision), ["load nvidia_peermem"], "round {round}");
+            let (step, view) = (decision.next_step().unwrap(), (&desired, &ready_node()));
+            memory.finished(step, &Outcome::success(), view, at(seconds + 62)).unwrap();
+            seconds += 100;
+        }
+    }
+}
+
+#[test]
 fn a_build_that_stays_stale_blocks_a_repair_in_the_end() {
     let desired = Desired::default();
     let mut memory = memory();
