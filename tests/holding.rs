@@ -328,6 +328,39 @@ async fn commands_run_while_it_lasts_and_end_as_they_end() {
     daemon.ready().await;
 }
 
+/// Owns the daemon's name until it is called, and dies without an answer.
+async fn doomed(bus: &Bus) -> tokio::task::JoinHandle<()> {
+    let connection = bus.connect().await;
+    connection.request_name("org.peermemd1").await.unwrap();
+    let mut calls = zbus::MessageStream::from(&connection);
+    tokio::spawn(async move {
+        use futures_util::StreamExt;
+        let is_call = |call: &zbus::Message| call.message_type() == zbus::message::Type::MethodCall;
+        while let Some(Ok(call)) = calls.next().await {
+            if is_call(&call) {
+                connection.close().await.unwrap();
+                return;
+            }
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_daemon_that_dies_while_it_is_asked_leaves_no_hold_behind_and_loses_none() {
+    let bus = Bus::start();
+    let directory = bus.directory.path().to_str().unwrap();
+    let file = bus.directory.path().join("holds/a.hold");
+    for (verb, there) in [("hold", true), ("unhold", false)] {
+        let dying = doomed(&bus).await;
+        let mut arguments = vec![verb, "--name=a", "--runtime-dir", directory];
+        arguments.extend((verb == "hold").then_some("--why=x"));
+        let ended = timeout(SOON, peermemctl(&bus, &arguments)).await.unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        assert_eq!(file.exists(), there, "{verb}");
+        dying.await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn absurd_calls_are_refused_and_ten_thousand_cost_nobody_anything() {
     let bus = Bus::start();

@@ -14,7 +14,7 @@ use crate::unit::Unit;
 
 /// How long to wait for an answer. The daemon itself gives up five seconds earlier, with a
 /// message that says what it is busy with.
-const PATIENCE: Duration = Duration::from_secs(25);
+pub const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Where to look for the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]

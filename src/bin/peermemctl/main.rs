@@ -15,6 +15,7 @@ mod local;
 mod offline;
 mod output;
 mod page;
+mod presence;
 mod redact;
 mod screen;
 mod session;

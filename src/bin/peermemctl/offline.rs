@@ -1,11 +1,12 @@
 //! Setting and lifting holds where there is no daemon to ask.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::geteuid;
-use peermemd::holds::{DIRECTORY, HoldError};
-use peermemd::model::{Moment, Monotonic};
+use peermemd::holds::{self, DIRECTORY, HoldError, NamedHold};
+use peermemd::model::{Asker, HoldName, Moment, Monotonic};
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -38,15 +39,28 @@ pub fn clause(error: &dyn std::error::Error) -> String {
     error.to_string().trim_end_matches('.').to_owned()
 }
 
+/// Writes the file of a named hold, for a daemon that starts later.
+pub fn hold(
+    directory: &Path,
+    name: &HoldName,
+    why: &str,
+    length: Option<Duration>,
+) -> Result<(), Failure> {
+    let asker = Asker::new("root", why, (uid(), std::process::id()));
+    let hold = asker.and_then(|asker| NamedHold::new(name.clone(), asker, length, now()));
+    let hold = hold.map_err(|error| Failure::usage(clause(&error), ""))?;
+    holds::write(directory, &hold).map_err(|error| failed("hold", &error))
+}
+
 /// Whoever runs this.
-pub fn uid() -> u32 {
+fn uid() -> u32 {
     geteuid().as_raw()
 }
 
 /// The present on both clocks.
-pub fn now() -> Moment {
+fn now() -> Moment {
     let micros = |clock| {
-        let time = clock_gettime(clock).map(std::time::Duration::from).unwrap_or_default();
+        let time = clock_gettime(clock).map(Duration::from).unwrap_or_default();
         u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
     };
     Moment {

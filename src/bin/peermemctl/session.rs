@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::Write;
-use std::time::Duration;
 
 use peermemd::dbus::client::{self, Snapshot};
 use peermemd::model::{Check, Desired, ModuleName};
@@ -79,11 +78,6 @@ impl Session {
     /// Connects, and makes sure that the daemon is there before something is asked of it.
     pub async fn daemon(&self) -> Result<Connection, Failure> {
         self.present(self.connect().await?).await
-    }
-
-    /// The same, to wait so long for answers.
-    pub async fn daemon_within(&self, patience: Duration) -> Result<Connection, Failure> {
-        self.present(self.options.bus.connect_within(patience).await?).await
     }
 
     async fn present(&self, connection: Connection) -> Result<Connection, Failure> {

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod fake;
+mod holding;
 mod pages;
 mod run;
 mod samples;

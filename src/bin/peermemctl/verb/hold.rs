@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use peermemd::dbus::client::ManagerProxy;
-use peermemd::holds::{self, NamedHold};
-use peermemd::model::{Asker, HoldName};
+use peermemd::model::HoldName;
 
 use super::Outcome;
 use crate::args::duration;
+use crate::bus::PATIENCE;
 use crate::exit;
 use crate::failure::Failure;
 use crate::offline;
+use crate::presence::{Absent, Answer};
 use crate::session::Session;
 
 /// The hold outlives this program, the daemon and a lost connection. Without a daemon its file is
@@ -40,19 +41,15 @@ impl Args {
         if self.length.is_some_and(|length| length.is_zero()) {
             return Err(Failure::usage("A hold for no time holds nothing", "Give a longer --for."));
         }
-        match session.daemon().await {
-            Ok(connection) => {
-                let micros = self.length.map_or(0, |length| length.as_micros());
-                let micros = u64::try_from(micros).unwrap_or(u64::MAX);
-                let called = async {
-                    let manager = ManagerProxy::new(&connection).await?;
-                    manager.hold(self.name.as_str(), &self.why, micros).await
-                };
-                if let Err(error) = called.await {
-                    return Err(session.options.bus.explain(&connection, "hold", &error).await);
-                }
-            }
-            Err(absent) => self.write(session, absent)?,
+        let micros = self.length.map_or(0, |length| length.as_micros());
+        let micros = u64::try_from(micros).unwrap_or(u64::MAX);
+        let call = async |manager: ManagerProxy<'_>| {
+            manager.hold(self.name.as_str(), &self.why, micros).await
+        };
+        if let Answer::Absent(Absent { failure, .. }) = session.call(PATIENCE, "hold", call).await?
+        {
+            let directory = offline::directory(session, self.runtime_dir.as_deref(), failure)?;
+            offline::hold(&directory, &self.name, &self.why, self.length)?;
         }
         if !session.options.quiet {
             let name = &self.name;
@@ -60,15 +57,5 @@ impl Args {
                 .print(&format!("Held as {name}. Lift it: peermemctl unhold --name {name}\n"))?;
         }
         Ok(exit::SUCCESS)
-    }
-
-    fn write(&self, session: &Session, absent: Failure) -> Result<(), Failure> {
-        let directory = offline::directory(session, self.runtime_dir.as_deref(), absent)?;
-        let asker = Asker::new("root", &self.why, (offline::uid(), std::process::id()));
-        let hold = asker.and_then(|asker| {
-            NamedHold::new(self.name.clone(), asker, self.length, offline::now())
-        });
-        let hold = hold.map_err(|error| Failure::usage(offline::clause(&error), ""))?;
-        holds::write(&directory, &hold).map_err(|error| offline::failed("hold", &error))
     }
 }

@@ -6,7 +6,9 @@ use peermemd::dbus::client::ManagerProxy;
 use peermemd::model::What;
 
 use super::Outcome;
+use crate::bus::PATIENCE;
 use crate::command;
+use crate::presence::{Absent, Answer};
 use crate::session::Session;
 
 /// The command takes this program's place, with its process id, and inherits the hold: it ends
@@ -29,15 +31,14 @@ pub struct Args {
 
 impl Args {
     pub async fn run(self, session: &mut Session) -> Outcome {
-        let connection = session.daemon().await?;
         let what = self.what.to_string();
         let who = self.who.unwrap_or_else(|| command::name(&self.command));
-        let called = async {
-            ManagerProxy::new(&connection).await?.inhibit(&what, &who, &self.why, "block").await
+        let call = async |manager: ManagerProxy<'_>| {
+            manager.inhibit(&what, &who, &self.why, "block").await
         };
-        match called.await {
-            Ok(end) => command::run(&self.command, &end.into()),
-            Err(error) => Err(session.options.bus.explain(&connection, "hold", &error).await),
+        match session.call_through_restart(PATIENCE, "hold", call).await? {
+            Answer::Given(end) => command::run(&self.command, &end.into()),
+            Answer::Absent(Absent { failure, .. }) => Err(failure),
         }
     }
 }

@@ -8,8 +8,10 @@ use peermemd::model::HoldName;
 use zbus::fdo;
 
 use super::Outcome;
+use crate::bus::PATIENCE;
 use crate::exit;
 use crate::offline;
+use crate::presence::{Absent, Answer};
 use crate::session::Session;
 
 /// That there is no such hold is no failure, and is said.
@@ -25,32 +27,25 @@ pub struct Args {
 
 impl Args {
     pub async fn run(self, session: &mut Session) -> Outcome {
-        let missing = match session.daemon().await {
-            Ok(connection) => {
-                let called = async {
-                    ManagerProxy::new(&connection).await?.unhold(self.name.as_str()).await
-                };
-                match called.await {
-                    Ok(()) => None,
-                    // The name was judged before it was sent; all that is left is that it is not
-                    // there.
-                    Err(zbus::Error::FDO(error)) if is_missing(&error) => {
-                        Some(HoldError::NotFound(self.name))
-                    }
-                    Err(error) => {
-                        let doing = "lift the hold";
-                        return Err(session.options.bus.explain(&connection, doing, &error).await);
-                    }
-                }
+        let call = async |manager: ManagerProxy<'_>| match manager.unhold(self.name.as_str()).await
+        {
+            // The name was judged before it was sent; all that is left is that it is not there.
+            Err(zbus::Error::FDO(error)) if is_missing(&error) => {
+                Ok(Err(HoldError::NotFound(self.name.clone())))
             }
-            Err(absent) => {
-                let directory = offline::directory(session, self.runtime_dir.as_deref(), absent)?;
-                match holds::lift(&directory, &self.name) {
-                    Ok(()) => None,
-                    Err(error @ HoldError::NotFound(_)) => Some(error),
-                    Err(error) => return Err(offline::failed("lift the hold", &error)),
-                }
+            answer => answer.map(Ok),
+        };
+        let lifted = match session.call(PATIENCE, "lift the hold", call).await? {
+            Answer::Given(lifted) => lifted,
+            Answer::Absent(Absent { failure, .. }) => {
+                let directory = offline::directory(session, self.runtime_dir.as_deref(), failure)?;
+                holds::lift(&directory, &self.name)
             }
+        };
+        let missing = match lifted {
+            Ok(()) => None,
+            Err(error @ HoldError::NotFound(_)) => Some(error),
+            Err(error) => return Err(offline::failed("lift the hold", &error)),
         };
         if let Some(missing) = missing.filter(|_| !session.options.quiet) {
             session.print(&format!("{missing}\n"))?;

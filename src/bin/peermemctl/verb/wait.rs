@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use futures_util::StreamExt;
 use peermemd::dbus::client::{self, FetchError, Snapshot};
 use serde::Serialize;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use zbus::message::Type;
 use zbus::{Connection, MatchRule, MessageStream, fdo};
 
@@ -15,6 +15,7 @@ use crate::args::duration;
 use crate::bus::Bus;
 use crate::exit;
 use crate::failure::Failure;
+use crate::presence::Downtime;
 use crate::session::Session;
 use crate::view;
 
@@ -24,8 +25,6 @@ const TIMED_OUT: u8 = 1;
 const CANNOT_WAIT: u8 = 2;
 /// Between two attempts to reach the bus or the daemon.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long the unit must be down: an upgrade stops the daemon and starts it again a little later.
-const DOWN_FOR_GOOD: Duration = Duration::from_secs(2);
 
 /// Exits 0 if reached, 1 if timed out, 2 if the daemon's unit is inactive or failed.
 #[derive(Clone, Debug, clap::Args)]
@@ -138,11 +137,11 @@ impl Wait {
     async fn watch(&mut self, connection: &Connection) -> Result<End, Failure> {
         // Subscribed before the first reading, so that no change falls in between.
         let Ok(mut news) = news(connection).await else { return Ok(End::Lost) };
-        let mut down = None;
+        let mut downtime = Downtime::default();
         loop {
             match client::fetch_manager(connection).await {
                 Ok(snapshot) => {
-                    down = None;
+                    downtime.end();
                     let reached = self.goal.is_reached(&snapshot);
                     self.last = Some(snapshot);
                     if reached {
@@ -150,7 +149,9 @@ impl Wait {
                     }
                 }
                 Err(error) if error.is_absent() => {
-                    down = self.down_since(connection, down).await?;
+                    if let Some(failure) = downtime.is_for_good(&self.bus, connection).await {
+                        return Err(failure);
+                    }
                 }
                 Err(FetchError::Bus(_)) if connection.is_closed() => return Ok(End::Lost),
                 Err(_) => {}
@@ -161,21 +162,6 @@ impl Wait {
                 // An absent daemon may never send anything; its unit has to be asked again.
                 () = sleep(PAUSE) => {}
             }
-        }
-    }
-
-    /// Since when the unit has been down, if it is; a failure when that is long enough.
-    async fn down_since(
-        &self,
-        connection: &Connection,
-        down: Option<Instant>,
-    ) -> Result<Option<Instant>, Failure> {
-        match self.bus.unit(connection).await {
-            Some(unit) if unit.is_down() => match down {
-                Some(since) if since.elapsed() >= DOWN_FOR_GOOD => Err(unit.explain()),
-                since => Ok(Some(since.unwrap_or_else(Instant::now))),
-            },
-            _ => Ok(None),
         }
     }
 }
