@@ -7,7 +7,7 @@ use super::{Decision, decide};
 use crate::model::{
     BootLoaders, Desired, Fact, FileDetails, Files, GpuDriver, InitState, Kernel, KernelTree,
     LoadedModule, LoggedErrors, ModuleFile, ModuleName, Moment, Monotonic, Observed, Pci,
-    PciDevice, PeerClient, PeerDirectory, Rdma, Resolution, SeenHardware, Symbol,
+    PciDevice, PeerClient, PeerDirectory, Rdma, Resolution, SeenHardware, Symbol, UserContexts,
 };
 
 pub(super) const REGISTER: &str = "ib_register_peer_memory_client";
@@ -63,7 +63,7 @@ pub(super) fn node() -> Observed {
             has_peer_directory: Fact::Known(true),
             live_exporter: Fact::unknown("not read"),
             ports: Fact::Known(Vec::new()),
-            user_contexts: Fact::Known(0),
+            user_contexts: Fact::Known(UserContexts::default()),
             stack: "MLNX_OFED 24.04".to_owned(),
         },
         gpu: GpuDriver::default(),

@@ -72,9 +72,12 @@ impl Unused {
 fn job_may_be_starting(desired: &Desired, observed: &Observed) -> Option<String> {
     let user = desired.gpu_users.iter().find(|module| has_users(module, observed))?;
     match &observed.rdma.user_contexts {
-        Fact::Known(0) => None,
-        Fact::Known(_) => {
-            Some(format!("a job has opened the GPU ({user} has users) and an RDMA device"))
+        Fact::Known(contexts) if contexts.count == 0 => None,
+        Fact::Known(contexts) => {
+            let by = if contexts.processes.is_empty() { "" } else { ": " };
+            let processes = contexts.processes.join(", ");
+            let job = format!("a job has opened the GPU ({user} has users) and an RDMA device");
+            Some(format!("{job}{by}{processes}"))
         }
         Fact::Unknown(why) => Some(format!(
             "a job has opened the GPU ({user} has users) and it is not known whether RDMA \
@@ -115,6 +118,11 @@ fn references(count: i32, module: &ModuleName, desired: &Desired, observed: &Obs
     let mut by = held;
     if let Some(regions) = regions.filter(|&regions| regions > 0) {
         by = format!("{by}; live memory regions: {regions}");
+    }
+    // Whoever has registered memory has an RDMA device open.
+    let contexts = observed.rdma.user_contexts.known().filter(|_| *module == desired.client);
+    if let Some(contexts) = contexts.filter(|contexts| !contexts.processes.is_empty()) {
+        by = format!("{by}; RDMA devices are open in {}", contexts.processes.join(", "));
     }
     if let Some(holders) = holders.filter(|holders| !holders.is_empty()) {
         by = format!("{by}; {} depends on it", names(holders));

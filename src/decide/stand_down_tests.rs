@@ -3,7 +3,9 @@
 use super::*;
 use crate::decide::fixture::{at, file_of, files, hold, load, memory, name, ready_node, unload};
 use crate::decide::{Decision, decide};
-use crate::model::{InitState, Moment, Outcome, PeerClient, PeerDirectory, Swap, SwapKind, What};
+use crate::model::{
+    InitState, Moment, Outcome, PeerClient, PeerDirectory, Swap, SwapKind, UserContexts, What,
+};
 
 /// A ready node with what usually sits on a GPU driver.
 fn gpu_node() -> Observed {
@@ -89,8 +91,11 @@ fn live_memory_regions_are_named() {
     };
     observed.rdma.peers = PeerDirectory::Present(vec![client]);
     crate::decide::fixture::set_refcount(&mut observed, "nvidia_peermem", Fact::Known(4));
+    let processes = vec!["train.py (7)".to_owned(), "train.py (8)".to_owned()];
+    observed.rdma.user_contexts = Fact::Known(UserContexts { count: 2, processes });
     let Err(Refusal::InUse(text)) = progress_of(Scope::Client, &observed) else { panic!() };
     assert!(text.contains("4 references") && text.contains("live memory regions: 4"), "{text}");
+    assert!(text.contains("RDMA devices are open in train.py (7), train.py (8)"), "{text}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::step::Step;
 use super::{Decision, decide};
 use crate::model::{
     Desired, Fact, LegacyPolicy, Manage, Mode, Observed, Outcome, PeerDirectory, REASONS, Reason,
-    State, Swap, SwapKind, Transport, Unit, What,
+    State, Swap, SwapKind, Transport, Unit, UserContexts, What,
 };
 
 fn plan(decision: &Decision) -> Vec<String> {
@@ -119,10 +119,17 @@ fn a_job_between_its_decision_and_its_first_registration_counts_as_use() {
     let mut observed = ready_node();
     load(&mut observed, "nvidia_uvm");
     set_refcount(&mut observed, "nvidia_uvm", Fact::Known(2));
-    observed.rdma.user_contexts = Fact::Known(0);
+    let contexts = |count, processes: &[&str]| {
+        let processes = processes.iter().map(ToString::to_string).collect();
+        Fact::Known(UserContexts { count, processes })
+    };
+    observed.rdma.user_contexts = contexts(0, &[]);
     assert!(Unused::prove(&client, &desired, &observed).is_ok(), "no RDMA device is open");
-    observed.rdma.user_contexts = Fact::Known(4);
+    observed.rdma.user_contexts = contexts(4, &[]);
     assert!(Unused::prove(&client, &desired, &observed).is_err());
+    observed.rdma.user_contexts = contexts(4, &["train.py (7)"]);
+    let in_use = Unused::prove(&client, &desired, &observed).unwrap_err();
+    assert!(in_use.by.ends_with("an RDMA device: train.py (7)"), "{}", in_use.by);
     observed.rdma.user_contexts = Fact::unknown("no netlink");
     assert!(Unused::prove(&client, &desired, &observed).is_err());
     set_refcount(&mut observed, "nvidia_uvm", Fact::Known(0));

@@ -38,6 +38,7 @@ pub use module_file::{
 pub use observed::{
     BootLoaders, Files, Kernel, LoadedModule, ModuleFile, Observed, OptionLine, Pci, PciDevice,
     PeerClient, PeerDirectory, Port, Rdma, Resolution, RunningLoad, SeenHardware, Symbol, Unit,
+    UserContexts,
 };
 pub use others::{Footprint, FootprintKind, Others, Owner, Swap, SwapKind};
 pub use outcome::{InstallCommand, Outcome};

@@ -175,10 +175,20 @@ pub struct Rdma {
     pub live_exporter: Fact<Option<ModuleName>>,
     /// RDMA ports. Late is unknown.
     pub ports: Fact<Vec<Port>>,
-    /// How many user-space contexts are open on RDMA devices.
-    pub user_contexts: Fact<u32>,
+    /// What user space has open on RDMA devices.
+    pub user_contexts: Fact<UserContexts>,
     /// `inbox`, or the vendor stack with its version.
     pub stack: String,
+}
+
+/// Contexts that user space has open on RDMA devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserContexts {
+    /// How many.
+    pub count: u32,
+    /// Whose, as `NAME (PID)`, as far as the kernel tells; not more than a sentence can hold.
+    #[serde(default)]
+    pub processes: Vec<String>,
 }
 
 /// The directory of registered clients.

@@ -1,8 +1,8 @@
 # title: daemon, holders and client program killed at random moments of restarts and upgrades leave nothing stuck
 # needs: deb
-# rounds: 8
-# proof: 60 1800
-# timeout: 300
+# rounds: 4
+# proof: 24 1200
+# timeout: 240
 
 . /mnt/tests/guest/openibd.sh
 . /mnt/tests/guest/driver.sh

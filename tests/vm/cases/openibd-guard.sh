@@ -1,6 +1,6 @@
 # title: with the guard a restart of openibd succeeds each time and the client is back after it; without it openibd refuses and nothing is broken
 # needs: deb
-# rounds: 3
+# rounds: 2
 # proof: 50 1200
 # timeout: 240
 
@@ -48,6 +48,7 @@ stays 3 absent nvidia_peermem
 in_state waiting held
 matches "status" "$(peermemctl status || true)" 'openibd.service is being stopped'
 systemctl start openibd.service
+eventually 20 active peermemd-stand-down@openibd.service
 eventually 30 live nvidia_peermem
 wait_state ready registered
 
@@ -60,6 +61,7 @@ live nvidia_peermem
 in_state ready registered
 is "Held" "$(property Held)" false
 unpin nv_mem
+eventually 20 active peermemd-stand-down@openibd.service
 systemctl restart openibd.service
 is "restarts" "$(restarts)" $((ROUNDS + 2))
 eventually 30 live nvidia_peermem

@@ -1,6 +1,7 @@
 //! The RDMA stack: registered clients, who exports the registration, ports and users.
 
 mod contexts;
+mod netlink;
 mod peers;
 mod ports;
 mod symbols;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::model::{
-    Desired, Fact, Files, InitState, LoadedModule, ModuleName, PeerDirectory, Rdma,
+    Desired, Fact, Files, InitState, LoadedModule, ModuleName, PeerDirectory, Rdma, UserContexts,
 };
 
 use super::modules;
@@ -24,7 +25,7 @@ const CORE: &str = "ib_core";
 #[derive(Debug)]
 pub(super) struct RdmaReader {
     ports: Slow<Fact<Vec<crate::model::Port>>>,
-    contexts: Slow<Fact<u32>>,
+    contexts: Slow<Fact<UserContexts>>,
     symbols: SymbolCache,
 }
 
@@ -94,16 +95,17 @@ impl RdmaReader {
         self.symbols.look(root, &around.desired.register_symbol, modules)
     }
 
-    async fn user_contexts(&mut self, root: &Path) -> Fact<u32> {
+    async fn user_contexts(&mut self, root: &Path) -> Fact<UserContexts> {
         if root != Path::new("/") {
             return Fact::unknown("RDMA netlink speaks of the running kernel only");
         }
         match modules::state(root, CORE) {
             Fact::Known(InitState::Live | InitState::Builtin) => {
-                flatten(self.contexts.look(contexts::read).await)
+                let root = root.to_owned();
+                flatten(self.contexts.look(move || contexts::read(&root)).await)
             }
             // Without the core there is no device that could be opened.
-            Fact::Known(InitState::Absent) => Fact::Known(0),
+            Fact::Known(InitState::Absent) => Fact::Known(UserContexts::default()),
             Fact::Known(_) => Fact::unknown(format!("{CORE} is in transition")),
             Fact::Unknown(why) => Fact::Unknown(why),
         }

@@ -11,7 +11,7 @@ use crate::host::simulated::scenario::{
 use crate::model::{
     BootLoaders, Desired, Fact, Footprint, GpuDriver, GpuFlavour, InitState, Kernel, LoadedModule,
     LoggedErrors, ModuleName, Observed, Others, Owner, Pci, PciDevice, PciMatch, PeerDirectory,
-    Rdma, Role, RunningLoad, Swap, SwapKind, Unit, What,
+    Rdma, Role, RunningLoad, Swap, SwapKind, Unit, UserContexts, What,
 };
 
 /// The simulated boot.
@@ -107,7 +107,8 @@ impl Node {
             }),
             ports: self.unless(Probe::Ports, "/sys/class/infiniband", || self.ports()),
             user_contexts: self.unless(Probe::UserContexts, "the RDMA contexts", || {
-                if has_uverbs { self.user_contexts } else { 0 }
+                let count = if has_uverbs { self.user_contexts } else { 0 };
+                UserContexts { count, processes: Vec::new() }
             }),
             stack: self.stack.clone(),
         }
