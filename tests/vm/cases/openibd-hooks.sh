@@ -1,5 +1,6 @@
 # title: with the hooks installed a reload of openibd, and its script called directly, stand the client down and bring it back
 # needs: deb
+# package: upgrade
 # timeout: 180
 
 . /mnt/tests/guest/openibd.sh
@@ -24,9 +25,11 @@ install_openibd
 fails_with 'in use by: nvidia_peermem' directly
 live nvidia_peermem
 
+# The image leaves documentation out; the package has it.
+dpkg-deb --extract /mnt/results/upgrade.deb /tmp/package
 mkdir -p /etc/infiniband
 for hook in pre-stop post-start; do
-	install -m 0755 "/usr/share/doc/peermemd/examples/openibd-$hook.sh" "/etc/infiniband/$hook-hook.sh"
+	install -m 0755 "/tmp/package/usr/share/doc/peermemd/examples/openibd-$hook.sh" "/etc/infiniband/$hook-hook.sh"
 done
 back_after "reload" systemctl reload openibd.service
 back_after "called directly" directly

@@ -5,6 +5,8 @@ install_openibd() {
 	cat >/etc/systemd/system/openibd.service <<-'UNIT'
 		[Unit]
 		Description=openibd
+		# It is restarted more often than anybody would.
+		StartLimitIntervalSec=0
 		[Service]
 		Type=oneshot
 		RemainAfterExit=yes
