@@ -98,8 +98,7 @@ class Runner:
         for name in case.tools.split():
             shutil.copy(tool(name), results)
         settings = {"CASE": case.name, "SET": case.set, "START": case.start, "LIMIT": case.limit,
-                    "BOOTS": case.boots,
-                    "ROUNDS": case.rounds}
+                    "ROUNDS": case.rounds, "BOOTS": case.boots}
         lines = (f"{key}={shlex.quote(str(value))}\n" for key, value in settings.items())
         (results / "case.env").write_text("".join(lines))
 
