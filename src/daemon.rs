@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, watch};
 
-use crate::dbus::{self, BusAddress, BusError, BusState, LogControl, LogLevel, Service};
+use crate::dbus::{self, BusAddress, BusError, BusState, LogControl, Service};
 use crate::decide::project::{self, Ledger};
 use crate::holds::HoldStore;
 use crate::host::Host;
-use crate::model::{SeenHardware, State, Status};
+use crate::model::{LogLevel, SeenHardware, State, Status};
 use crate::reconciler::{Configured, Doors, ReadConfiguration, Reconciler};
 use crate::record::{HardwareFile, History, StateFile};
 use crate::systemd::{LogHandle, Notifier, Watchdog};
@@ -158,14 +158,11 @@ async fn name_taken(bus: Option<watch::Receiver<BusState>>) -> BusError {
 
 impl LogControl for LogHandle {
     fn level(&self) -> LogLevel {
-        // Levels between those of the bus are told as the next one that lets as much through.
-        LogHandle::level(self).to_string().parse().unwrap_or(LogLevel::Info)
+        LogHandle::level(self)
     }
 
     fn set_level(&self, level: LogLevel) {
-        if let Ok(level) = level.as_str().parse() {
-            LogHandle::set_level(self, level);
-        }
+        LogHandle::set_level(self, level);
     }
 
     fn target(&self) -> &str {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by it")]
 
+#[path = "support/no_log.rs"]
+mod no_log;
 #[path = "support/private_bus.rs"]
 mod private_bus;
 
@@ -13,9 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use no_log::NoLog;
 use peermemd::config;
 use peermemd::daemon::{self, Commands, DaemonError, Setup};
-use peermemd::dbus::{BusAddress, BusError, LogControl, LogLevel, client};
+use peermemd::dbus::{BusAddress, BusError, client};
 use peermemd::host::simulated::{Scenario, SimulatedHost};
 use peermemd::reconciler::Configured;
 use private_bus::PrivateBus;
@@ -34,21 +37,6 @@ fn node(delay: &str) -> String {
          [[pci]]\naddress = \"0000:40:00.0\"\nkind = \"nic\"\n\
          [[fault]]\nmodule = \"nvidia\"\ndelay = \"{delay}\"\ntimes = 1\n"
     )
-}
-
-#[derive(Debug)]
-struct NoLog;
-
-impl LogControl for NoLog {
-    fn level(&self) -> LogLevel {
-        LogLevel::Info
-    }
-
-    fn set_level(&self, _: LogLevel) {}
-
-    fn target(&self) -> &'static str {
-        "console"
-    }
 }
 
 /// A daemon that can be started, with what it leaves behind.

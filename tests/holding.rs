@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
+#[path = "support/no_log.rs"]
+mod no_log;
+
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -11,10 +14,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use no_log::NoLog;
 use peermemd::config;
 use peermemd::daemon::{self, Commands, Setup};
 use peermemd::dbus::client::ManagerProxy;
-use peermemd::dbus::{LogControl, LogLevel};
 use peermemd::host::simulated::{Scenario, SimulatedHost};
 use peermemd::model::{HoldKind, State, Status};
 use peermemd::reconciler::Configured;
@@ -38,21 +41,6 @@ modules = ["mlx5_core", "ib_core", "ib_uverbs", "mlx5_ib", "nvidia", "nvidia_uvm
 
 fn ready() -> String {
     format!("{WITHOUT_CLIENT}[[loaded]]\nmodules = [\"nvidia_peermem\"]\n")
-}
-
-#[derive(Debug)]
-struct NoLog;
-
-impl LogControl for NoLog {
-    fn level(&self) -> LogLevel {
-        LogLevel::Info
-    }
-
-    fn set_level(&self, _: LogLevel) {}
-
-    fn target(&self) -> &'static str {
-        "console"
-    }
 }
 
 /// A bus of our own. It ends with the test.

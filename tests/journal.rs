@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use peermemd::systemd::{Level, journal, message};
+use peermemd::model::LogLevel;
+use peermemd::systemd::{journal, message};
 
 const IN_CHILD: &str = "PEERMEMD_TEST_CHILD";
 const TEST: &str = "events_reach_the_journal_with_the_names_of_their_fields";
@@ -46,7 +47,7 @@ fn events_reach_the_journal_with_the_names_of_their_fields() {
 
 fn log_and_look() {
     let socket = UnixDatagram::bind("/run/systemd/journal/socket").unwrap();
-    let handle = journal::init(Level::Info);
+    let handle = journal::init(LogLevel::Info);
     assert_eq!(handle.target(), "journal");
     tracing::debug!("hidden");
     tracing::warn!(
@@ -58,7 +59,7 @@ fn log_and_look() {
         ERRNO = 22_i32,
         "two\nlines"
     );
-    handle.set_level(Level::Debug);
+    handle.set_level(LogLevel::Debug);
     tracing::debug!("shown");
     let warning = fields(&next(&socket));
     for (name, value) in [

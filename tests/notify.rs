@@ -77,7 +77,7 @@ fn without_a_manager_nothing_is_said_and_nothing_fails() {
 #[test]
 fn a_dead_manager_is_complained_about_once() {
     if is_child() {
-        peermemd::systemd::journal::init(peermemd::systemd::Level::Info);
+        peermemd::systemd::journal::init(peermemd::model::LogLevel::Info);
         return speak();
     }
     let environment = [("NOTIFY_SOCKET", "/nonexistent/notify")];

@@ -2,33 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
+#[path = "support/no_log.rs"]
+mod no_log;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use no_log::NoLog;
 use peermemd::config;
 use peermemd::daemon::{self, Commands, Setup};
-use peermemd::dbus::{LogControl, LogLevel};
 use peermemd::host::simulated::{Scenario, SimulatedHost};
 use peermemd::model::{HistoryEntry, Monotonic, Status};
 use peermemd::reconciler::Configured;
 use peermemd::record::History;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
-
-#[derive(Debug)]
-struct NoLog;
-
-impl LogControl for NoLog {
-    fn level(&self) -> LogLevel {
-        LogLevel::Info
-    }
-
-    fn set_level(&self, _: LogLevel) {}
-
-    fn target(&self) -> &'static str {
-        "console"
-    }
-}
 
 type Seen = Arc<Mutex<Vec<(Monotonic, Status)>>>;
 

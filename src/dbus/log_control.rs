@@ -1,14 +1,13 @@
 //! `org.freedesktop.LogControl1`, by which `systemctl service-log-level peermemd debug` works.
 
 use std::fmt::Debug;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use tracing::level_filters::LevelFilter;
 use zbus::message::Header;
 use zbus::{Connection, fdo, interface};
 
 use super::authorize::{Action, authorize};
+use crate::model::LogLevel;
 
 /// The log, as it is shown and set over the bus.
 pub trait LogControl: Debug + Send + Sync {
@@ -18,61 +17,6 @@ pub trait LogControl: Debug + Send + Sync {
     fn set_level(&self, level: LogLevel);
     /// Where the log goes: `journal` or `console`.
     fn target(&self) -> &str;
-}
-
-/// The levels of syslog that the daemon tells apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogLevel {
-    /// `err`; also what `emerg`, `alert` and `crit` come to.
-    Error,
-    /// `warning`
-    Warning,
-    /// `info`; also what `notice` comes to.
-    Info,
-    /// `debug`
-    Debug,
-}
-
-/// A text that names no level.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a log level: use err, warning, info or debug.")]
-pub struct InvalidLogLevel(String);
-
-impl LogLevel {
-    /// The string on the bus.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "err",
-            Self::Warning => "warning",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-}
-
-impl FromStr for LogLevel {
-    type Err = InvalidLogLevel;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "emerg" | "alert" | "crit" | "err" => Ok(Self::Error),
-            "warning" => Ok(Self::Warning),
-            "notice" | "info" => Ok(Self::Info),
-            "debug" => Ok(Self::Debug),
-            other => Err(InvalidLogLevel(other.chars().take(40).collect())),
-        }
-    }
-}
-
-impl From<LogLevel> for LevelFilter {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Error => Self::ERROR,
-            LogLevel::Warning => Self::WARN,
-            LogLevel::Info => Self::INFO,
-            LogLevel::Debug => Self::DEBUG,
-        }
-    }
 }
 
 /// The object at [`super::LOG_CONTROL_PATH`].

@@ -26,7 +26,7 @@ pub use crate::model::{Check, CheckResult};
 pub use address::{BusAddress, InvalidBusAddress};
 pub use bus::{BusError, BusState, spawn};
 pub use error::Error;
-pub use log_control::{InvalidLogLevel, LogControl, LogLevel};
+pub use log_control::LogControl;
 pub use names::{BUS_NAME, LOG_CONTROL_PATH, ROOT_PATH, client_path, module_path};
 pub use property::{Emission, Property};
 pub use request::{AttemptFinished, FdReply, Request, RequestError};

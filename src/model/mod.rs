@@ -10,6 +10,7 @@ mod evidence;
 mod fact;
 mod gpu;
 mod hold;
+mod log_level;
 mod logged;
 mod module;
 mod module_file;
@@ -30,6 +31,7 @@ pub use evidence::{Answer, Evidence, EvidenceId};
 pub use fact::Fact;
 pub use gpu::{GpuDriver, GpuFlavour};
 pub use hold::{Asker, Hold, HoldKind, HoldName, InvalidHold, Scope, What};
+pub use log_level::{LogLevel, UnknownLevel};
 pub use logged::LoggedErrors;
 pub use module::{InitState, InvalidModuleName, LoadState, ModuleName, Role};
 pub use module_file::{

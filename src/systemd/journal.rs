@@ -19,7 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt as log_fmt, reload};
 
-use super::Level;
+use crate::model::LogLevel;
 
 /// Changes the level while the daemon runs.
 #[derive(Clone, Debug)]
@@ -31,15 +31,15 @@ pub struct LogHandle {
 
 impl LogHandle {
     /// The level in force.
-    pub fn level(&self) -> Level {
-        Level::from_number(self.level.load(Ordering::Relaxed))
+    pub fn level(&self) -> LogLevel {
+        LogLevel::from_number(self.level.load(Ordering::Relaxed))
     }
 
     /// Lets through what is as important as `level` or more.
-    pub fn set_level(&self, level: Level) {
+    pub fn set_level(&self, level: LogLevel) {
         self.level.store(level as u8, Ordering::Relaxed);
         // Fails only if the subscriber is gone, and then there is nothing to filter.
-        let _ = self.filter.modify(|filter| *filter = level.filter());
+        let _ = self.filter.modify(|current| *current = filter(level));
     }
 
     /// `LogTarget` of `org.freedesktop.LogControl1`.
@@ -49,16 +49,28 @@ impl LogHandle {
 }
 
 /// Sets logging up for the whole process. To be called once; further calls change nothing.
-pub fn init(level: Level) -> LogHandle {
-    let (filter, handle) = reload::Layer::new(level.filter());
+pub fn init(level: LogLevel) -> LogHandle {
+    let (layer, handle) = reload::Layer::new(filter(level));
     let journal = if stderr_is_journal() { journal_layer() } else { None };
     let to_journal = journal.is_some();
     let colours = io::stderr().is_terminal() && no_colour_is_unset();
     let stderr = (!to_journal).then(|| stderr_layer(io::stderr, colours));
-    let registry = tracing_subscriber::registry().with(filter).with(journal).with(stderr);
+    let registry = tracing_subscriber::registry().with(layer).with(journal).with(stderr);
     // Fails only if logging is set up already, in a process that calls this twice.
     let _ = registry.try_init();
     LogHandle { filter: handle, level: Arc::new(AtomicU8::new(level as u8)), to_journal }
+}
+
+/// What a level lets through. Nothing here is more important than an error, and there is nothing
+/// between a warning and an info.
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Emerg | LogLevel::Alert | LogLevel::Crit => LevelFilter::OFF,
+        LogLevel::Err => LevelFilter::ERROR,
+        LogLevel::Warning | LogLevel::Notice => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::TRACE,
+    }
 }
 
 /// Whether the service manager connected stderr to the journal, and nobody redirected it since:
@@ -130,6 +142,11 @@ mod tests {
     }
 
     #[test]
+    fn a_less_important_level_never_hides_more() {
+        assert!(LogLevel::ALL.is_sorted_by_key(|level| filter(*level)));
+    }
+
+    #[test]
     fn a_person_reads_the_text_without_the_journals_fields() {
         let lines = Lines::default();
         let writer = lines.clone();
@@ -144,21 +161,21 @@ mod tests {
 
     #[test]
     fn the_level_is_switched_while_running() {
-        let (filter, handle) = reload::Layer::new(Level::Warning.filter());
-        let level = Arc::new(AtomicU8::new(Level::Warning as u8));
+        let (layer, handle) = reload::Layer::new(filter(LogLevel::Warning));
+        let level = Arc::new(AtomicU8::new(LogLevel::Warning as u8));
         let handle = LogHandle { filter: handle, level, to_journal: false };
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber = tracing_subscriber::registry()
-            .with(filter)
+            .with(layer)
             .with(stderr_layer(move || writer.clone(), false));
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!("hidden");
-            handle.set_level(Level::Info);
+            handle.set_level(LogLevel::Info);
             tracing::info!("shown");
         });
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         assert!(text.contains("shown") && !text.contains("hidden"), "{text:?}");
-        assert_eq!(handle.level(), Level::Info);
+        assert_eq!(handle.level(), LogLevel::Info);
     }
 }

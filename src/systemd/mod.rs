@@ -5,10 +5,8 @@
 //! [`crate::host`].
 
 pub mod journal;
-pub mod level;
 pub mod message;
 mod notify;
 
 pub use journal::LogHandle;
-pub use level::Level;
 pub use notify::{Notifier, Watchdog};

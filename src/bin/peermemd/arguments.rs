@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use peermemd::dbus::BusAddress;
-use peermemd::systemd::Level;
+use peermemd::model::LogLevel;
 
 /// Keeps the kernel side of GPUDirect RDMA in place on this node.
 ///
@@ -49,7 +49,7 @@ pub struct Arguments {
 
     /// What to log: emerg, alert, crit, err, warning, notice, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub log_level: Level,
+    pub log_level: LogLevel,
 }
 
 const EXIT: &str = "Exit status: 0 stopped; 1 failed (another process owns the bus name, say); \

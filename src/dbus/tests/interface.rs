@@ -5,6 +5,7 @@ use zbus::names::InterfaceName;
 
 use super::*;
 use crate::dbus::{MANAGER, MODULE, PEER_CLIENT, Property};
+use crate::model::LogLevel;
 
 const MODULE_PATH: &str = "/org/peermemd1/module/ib_core";
 const CLIENT_PATH: &str = "/org/peermemd1/client/nv_mem";

@@ -19,8 +19,8 @@ use zbus::connection::Builder;
 use zbus::names::InterfaceName;
 use zbus::{Connection, Guid, OwnedVariant, fdo};
 
-use super::{AttemptFinished, LogControl, LogLevel, Request, Service};
-use crate::model::Status;
+use super::{AttemptFinished, LogControl, Request, Service};
+use crate::model::{LogLevel, Status};
 use sample::sample;
 
 /// Longer than anything here takes, shorter than a person waits.

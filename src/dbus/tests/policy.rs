@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::private_bus::{Caller, PrivateBus};
 use super::*;
 use crate::dbus::{BusState, spawn};
-use crate::model::State;
+use crate::model::{LogLevel, State};
 
 const NAME: &str = "org.peermemd1";
 const ROOT: &str = "/org/peermemd1";

@@ -132,14 +132,9 @@ fn packages(
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::write;
     use super::*;
     use std::fs;
-
-    fn write(root: &Path, path: &str, content: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
 
     fn found(root: &Path) -> Vec<(FootprintKind, String, String)> {
         let module = ModuleName::new("nv_peer_mem").unwrap();

@@ -171,14 +171,9 @@ fn is_own(root: &Path, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::write;
     use super::*;
     use std::fs;
-
-    fn write(root: &Path, path: &str, content: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
 
     fn places(root: &Path) -> Vec<String> {
         let client = ModuleName::new("nvidia_peermem").unwrap();

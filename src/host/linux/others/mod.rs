@@ -1,6 +1,8 @@
 //! Who else has a hand in the modules: managers in containers, loaders on the host, and whoever is
 //! seen with a module in hand.
 
+#[cfg(test)]
+mod fixture;
 mod legacy;
 mod loaders;
 mod owners;

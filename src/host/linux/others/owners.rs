@@ -86,15 +86,9 @@ fn is_host_driver(root: &Path) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::write;
     use super::super::roots::Roots;
     use super::*;
-    use std::fs;
-
-    fn write(root: &Path, path: &str, content: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
 
     fn owned(root: &Path) -> Vec<String> {
         let desired = Desired::default();

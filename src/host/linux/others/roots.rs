@@ -149,13 +149,8 @@ fn mount_points(root: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::write;
     use super::*;
-
-    fn write(root: &Path, path: &str, content: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
 
     #[test]
     fn files_below_another_root_are_found_and_looked_for_again_when_they_change() {

@@ -3,13 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tracing_subscriber::filter::LevelFilter;
-
 /// The least important level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names are those of syslog(3)")]
-pub enum Level {
+pub enum LogLevel {
     Emerg,
     Alert,
     Crit,
@@ -27,7 +25,7 @@ pub enum Level {
 )]
 pub struct UnknownLevel(String);
 
-impl Level {
+impl LogLevel {
     /// All levels, most important first.
     pub const ALL: [Self; 8] = [
         Self::Emerg,
@@ -54,31 +52,19 @@ impl Level {
         }
     }
 
-    /// What that lets through. Nothing here is more important than an error, and there is
-    /// nothing between a warning and an info.
-    pub(super) fn filter(self) -> LevelFilter {
-        match self {
-            Self::Emerg | Self::Alert | Self::Crit => LevelFilter::OFF,
-            Self::Err => LevelFilter::ERROR,
-            Self::Warning | Self::Notice => LevelFilter::WARN,
-            Self::Info => LevelFilter::INFO,
-            Self::Debug => LevelFilter::TRACE,
-        }
-    }
-
     /// The level of that number of `syslog(3)`; beyond the last it is the last.
-    pub(super) fn from_number(number: u8) -> Self {
+    pub fn from_number(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Debug)
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for LogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl FromStr for Level {
+impl FromStr for LogLevel {
     type Err = UnknownLevel;
 
     fn from_str(text: &str) -> Result<Self, UnknownLevel> {
@@ -94,18 +80,13 @@ mod tests {
 
     #[test]
     fn names_and_numbers_of_syslog_are_levels() {
-        for (number, level) in Level::ALL.into_iter().enumerate() {
+        for (number, level) in LogLevel::ALL.into_iter().enumerate() {
             assert_eq!(level.as_str().parse(), Ok(level));
             assert_eq!(number.to_string().parse(), Ok(level));
-            assert_eq!(u8::try_from(number).map(Level::from_number), Ok(level));
+            assert_eq!(u8::try_from(number).map(LogLevel::from_number), Ok(level));
         }
         for text in ["", "warn", "INFO", "8", "-1"] {
-            assert!(text.parse::<Level>().is_err(), "{text}");
+            assert!(text.parse::<LogLevel>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_less_important_level_never_hides_more() {
-        assert!(Level::ALL.is_sorted_by_key(|level| level.filter()));
     }
 }
