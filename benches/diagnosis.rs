@@ -54,6 +54,16 @@ fn make_root() -> Fallible<tempfile::TempDir> {
     for number in 0..1_500 {
         writeln!(list, "0x{number:08x}\tib_symbol_{number}\tdrivers/ib_core\tEXPORT_SYMBOL\t")?;
     }
+    let kernel = root.path().join("lib/modules").join(RELEASE).join("build");
+    fs::create_dir_all(&kernel)?;
+    let mut image = String::new();
+    for number in 0..25_000 {
+        writeln!(
+            image,
+            "0x{number:08x}\tsome_symbol_of_the_kernel_{number}\tvmlinux\tEXPORT_SYMBOL\t"
+        )?;
+    }
+    fs::write(kernel.join("Module.symvers"), image)?;
     for symbol in [REGISTER, "ib_unregister_peer_memory_client"] {
         writeln!(list, "0x00000001\t{symbol}\tdrivers/ib_core\tEXPORT_SYMBOL\t")?;
     }

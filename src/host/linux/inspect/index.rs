@@ -6,7 +6,8 @@
 //! numbers in network order. depmod writes children before their parents, so there is no way in
 //! circles.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What libkmod may open in a tree.
@@ -18,6 +19,7 @@ const FILES: [&str; 5] = [
     "modules.builtin.alias.bin",
 ];
 
+const ALIASES: &str = "modules.alias.bin";
 const MAY_BE_EMPTY: &str = "modules.builtin.alias.bin";
 
 /// Far above those of a distribution.
@@ -38,41 +40,65 @@ const LAST_CHILD: u8 = 127;
 /// The first of the indexes in `directory` that is damaged. What cannot be read, libkmod does not
 /// read either.
 pub(super) fn damaged(directory: &Path) -> Option<PathBuf> {
-    let mut paths = FILES.iter().map(|name| directory.join(name));
-    paths.find(|path| {
+    let mut bytes = Vec::new();
+    FILES.iter().map(|name| directory.join(name)).find(|path| {
         let Ok(data) = fs::metadata(path) else { return false };
-        let readable = data.is_file() && data.len() <= LARGEST;
+        if !data.is_file() || data.len() > LARGEST {
+            return true;
+        }
+        bytes.clear();
+        let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
         // Without a list of aliases of built-in modules depmod leaves an empty file.
-        let none = data.len() == 0 && path.ends_with(MAY_BE_EMPTY);
-        !none && (!readable || fs::read(path).is_ok_and(|bytes| !is_whole(&bytes)))
+        let none = bytes.is_empty() && path.ends_with(MAY_BE_EMPTY);
+        // Devices are not asked about, and nearly all aliases are theirs.
+        let reach = if path.ends_with(ALIASES) { Reach::Names } else { Reach::All };
+        read.is_ok() && !none && walk(&bytes, reach).is_none()
     })
+}
+
+/// Which keys will be asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Any.
+    All,
+    /// Names of modules, which have no colon. A way that leads over one before any wildcard is
+    /// none of theirs.
+    Names,
+}
+
+/// A node to be looked at.
+#[derive(Clone, Copy)]
+struct Node {
+    place: u32,
+    /// A wildcard stands on the way to it, so that libkmod looks at all that is below.
+    wild: bool,
 }
 
 /// Whether every offset in it leads to a whole node.
 pub fn is_whole(bytes: &[u8]) -> bool {
-    walk(bytes).is_some()
+    walk(bytes, Reach::All).is_some()
 }
 
-fn walk(bytes: &[u8]) -> Option<()> {
+fn walk(bytes: &[u8], reach: Reach) -> Option<()> {
     let header = bytes.get(..HEADER)?;
     if word(header, 0)? != MAGIC || word(header, 4)? >> 16 != MAJOR {
         return None;
     }
-    let mut todo = vec![(word(header, 8)?, u32::MAX)];
+    let mut todo = vec![Node { place: word(header, 8)?, wild: reach == Reach::All }];
     // Each node of a whole index has one parent, so that there are no more than bytes.
     let mut budget = bytes.len();
-    while let Some((node, before)) = todo.pop() {
+    while let Some(Node { place: node, mut wild }) = todo.pop() {
         let place = node & PLACE;
         budget = budget.checked_sub(1)?;
-        if place == 0 {
-            continue;
-        }
-        if place >= before {
-            return None;
-        }
         let mut rest = bytes.get(usize::try_from(place).ok()?..)?;
         if node & PREFIX != 0 {
-            rest = after_text(rest)?;
+            let (prefix, after) = text(rest)?;
+            let first = if wild { None } else { prefix.iter().find(|byte| is_turn(**byte)) };
+            wild |= first.is_some_and(|byte| *byte != b':');
+            if first == Some(&b':') {
+                continue;
+            }
+            rest = after;
         }
         if node & CHILDREN != 0 {
             let (&first, &last) = (rest.first()?, rest.get(1)?);
@@ -80,30 +106,43 @@ fn walk(bytes: &[u8]) -> Option<()> {
                 return None;
             }
             let size = 4 * (usize::from(last - first) + 1);
-            let table = rest.get(2..2 + size)?;
-            let words = table.chunks_exact(4).filter_map(<[u8]>::first_chunk);
-            todo.extend(words.map(|bytes| (u32::from_be_bytes(*bytes), place)));
-            rest = rest.get(2 + size..)?;
+            let (table, after) = rest.get(2..)?.split_at_checked(size)?;
+            for (child, character) in table.chunks_exact(4).zip(first..=last) {
+                let child = u32::from_be_bytes(*child.first_chunk()?);
+                if child & PLACE == 0 || (!wild && character == b':') {
+                    continue;
+                }
+                if child & PLACE >= place {
+                    return None;
+                }
+                todo.push(Node { place: child, wild: wild || is_turn(character) });
+            }
+            rest = after;
         }
         if node & VALUES != 0 {
             let count = word(rest, 0)?;
             rest = rest.get(4..)?;
             for _ in 0..count {
-                rest = after_text(rest.get(4..)?)?;
+                (_, rest) = text(rest.get(4..)?)?;
             }
         }
     }
     Some(())
 }
 
+/// A character after which the way is none of a name's, or leads everywhere.
+fn is_turn(byte: u8) -> bool {
+    matches!(byte, b':' | b'*' | b'?' | b'[')
+}
+
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// What follows the NUL at the end of a text.
-fn after_text(bytes: &[u8]) -> Option<&[u8]> {
+/// The text up to its NUL, and what follows.
+fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(0, bytes)?;
-    bytes.get(end + 1..)
+    Some((&bytes[..end], &bytes[end + 1..]))
 }
 
 #[cfg(test)]
@@ -143,6 +182,21 @@ mod tests {
         let table = bytes.len() - 12;
         bytes[table..table + 4].copy_from_slice(&root);
         assert!(!is_whole(&bytes));
+    }
+
+    #[test]
+    fn of_aliases_only_what_a_name_can_lead_to_counts() {
+        let with = |character: u8| {
+            let mut bytes = [MAGIC, 0x0002_0001, 0].map(u32::to_be_bytes).concat();
+            let astray = u32::try_from(HEADER).unwrap() | VALUES;
+            bytes.extend([0xff; 8]);
+            let root = u32::try_from(bytes.len()).unwrap() | CHILDREN;
+            bytes.extend([&[character, character][..], &astray.to_be_bytes()].concat());
+            bytes[8..12].copy_from_slice(&root.to_be_bytes());
+            walk(&bytes, Reach::Names).is_some()
+        };
+        assert!(with(b':'));
+        assert!(!with(b'*') && !with(b'n'));
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub fn owners<K: Ord + Clone>(
     found
 }
 
-/// The dpkg packages that have the files in their lists. Each list is read once. Kernel packages
-/// have long ones, so those whose name says that they are about modules are looked into first.
+/// The dpkg packages that have the files in their lists. Each list is read once, and only those of
+/// packages whose name says that they are about modules: a node has thousands of others.
 fn packages<K: Ord + Clone>(root: &Root, files: &BTreeMap<K, PathBuf>) -> Vec<(K, String)> {
     let mut wanted: Vec<_> =
         files.iter().map(|(key, file)| (key, spellings(file).map(line))).collect();
@@ -71,9 +71,10 @@ fn packages<K: Ord + Clone>(root: &Root, files: &BTreeMap<K, PathBuf>) -> Vec<(K
 fn lists(root: &Root) -> Vec<PathBuf> {
     let directory = root.resolve(Path::new(LISTS)).ok().and_then(|path| fs::read_dir(path).ok());
     let lists = directory.into_iter().flatten().flatten().take(MOST_LISTS).map(|it| it.path());
-    let mut lists: Vec<_> =
-        lists.filter(|path| path.extension().is_some_and(|e| e == "list")).collect();
-    lists.sort_by_key(|path| (!is_about_modules(path), path.clone()));
+    let mut lists: Vec<_> = lists
+        .filter(|path| path.extension().is_some_and(|e| e == "list") && is_about_modules(path))
+        .collect();
+    lists.sort();
     lists
 }
 
@@ -85,9 +86,12 @@ fn content(list: &Path) -> Option<Vec<u8>> {
 
 fn is_about_modules(list: &Path) -> bool {
     let name = list.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    ["linux-", "nvidia", "mlnx", "kmod", "-modules", "-dkms", "ofed"]
-        .iter()
-        .any(|part| name.contains(part))
+    [
+        "linux-", "nvidia", "mlnx", "kmod", "modules", "dkms", "ofed", "doca", "peer", "rdma",
+        "driver",
+    ]
+    .iter()
+    .any(|part| name.contains(part))
 }
 
 /// With and without the `/usr` that merged systems have before `/lib`.
