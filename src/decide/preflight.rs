@@ -14,7 +14,7 @@ mod tests;
 mod wording;
 
 use super::{loaded, provenance};
-use crate::model::{Desired, Fact, Finding, ModuleFile, ModuleName, Observed, Reason};
+use crate::model::{Desired, Fact, Finding, ModuleFile, ModuleName, Observed, Reason, Role};
 
 /// Proof that nothing known speaks against loading a module, as of one observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl ProvenToLoad {
         if let Some(objection) = objections(module, desired, observed).into_iter().next() {
             return Err(objection.finding);
         }
-        match unknowns(module, observed) {
+        match unknowns(module, desired, observed) {
             Some(why) => Err(Finding::new(Reason::ProbeFailed, module, why)),
             None => Ok(Self { module: module.clone() }),
         }
@@ -83,7 +83,7 @@ pub fn objections(module: &ModuleName, desired: &Desired, observed: &Observed) -
     let mut found = Vec::new();
     found.extend(policy::objection(module, file, observed));
     found.extend(format::objections(module, file, files));
-    if desired.role(module).is_some_and(crate::model::Role::registers) {
+    if desired.role(module).is_some_and(Role::registers) {
         found.extend(symbols::objections(module, file, desired, observed));
     }
     found.extend(parameters::objection(module, file));
@@ -127,14 +127,21 @@ pub fn same_build(loaded: Option<&str>, on_disk: Option<&str>) -> Option<bool> {
 }
 
 /// What a proof would need and could not be read.
-fn unknowns(module: &ModuleName, observed: &Observed) -> Option<String> {
+fn unknowns(module: &ModuleName, desired: &Desired, observed: &Observed) -> Option<String> {
     let files = match &observed.files {
         Fact::Known(files) => files,
         Fact::Unknown(why) => return Some(why.clone()),
     };
     let file = files.modules.get(module)?;
-    if let Fact::Unknown(why) = &file.needs {
-        return Some(format!("the symbols of its file could not be read: {why}"));
+    if file.build_id.is_none() && file.vermagic.is_none() {
+        return Some("its file could not be read".to_owned());
+    }
+    match &file.needs {
+        // Only those of clients are judged, and only those are read.
+        Fact::Unknown(why) if desired.role(module).is_some_and(Role::registers) => {
+            return Some(format!("the symbols of its file could not be read: {why}"));
+        }
+        _ => {}
     }
     if observed.kernel.modules_disabled.is_none() {
         return Some("kernel.modules_disabled could not be read".to_owned());

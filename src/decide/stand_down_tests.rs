@@ -118,6 +118,15 @@ fn what_would_not_load_again_stays() {
 }
 
 #[test]
+fn a_file_that_could_not_be_read_is_no_proof() {
+    let mut observed = gpu_node();
+    let file = file_of(&mut observed, "nvidia_uvm");
+    (file.build_id, file.vermagic) = (None, None);
+    let Err(Refusal::NotProven(text)) = progress_of(Scope::Gpu, &observed) else { panic!() };
+    assert!(text.contains("could not be read"), "{text}");
+}
+
+#[test]
 fn a_stack_whose_files_were_replaced_may_be_restarted() {
     let mut observed = gpu_node();
     file_of(&mut observed, "ib_core").build_id = Some("the next one".to_owned());

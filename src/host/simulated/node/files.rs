@@ -103,19 +103,24 @@ impl Node {
                 self.unless(Probe::Symbols, entry.file.as_deref().unwrap_or("it"), || ());
             if damaged { Fact::unknown("not an ELF file") } else { readable }
         };
-        let needs = || needed(entry).filter(|_| is_client).cloned().collect();
+        let needs = || needed(entry).cloned().collect();
         Some(ModuleFile {
             resolution,
             deny_listed: self.denial(name),
             options: self.options(&own),
             version: text_of(entry.version.as_ref()),
             srcversion: text_of(entry.srcversion.as_ref()),
-            build_id: text_of(entry.build_id.as_ref()),
-            vermagic: Some(entry.vermagic.clone().unwrap_or_else(|| self.own_vermagic())),
+            build_id: text_of(entry.build_id.as_ref()).filter(|_| !damaged),
+            vermagic: (!damaged)
+                .then(|| entry.vermagic.clone().unwrap_or_else(|| self.own_vermagic())),
             license: text_of(entry.license.as_ref()),
             signer: text_of(entry.signer.as_ref()),
             depends: self.depends(entry),
-            needs: symbols().map(|()| needs()),
+            needs: if is_client {
+                symbols().map(|()| needs())
+            } else {
+                Fact::unknown("not read: it is no peer memory client")
+            },
             exports: symbols().map(|()| self.exports_for_clients(desired, entry)),
             imports_mm_kobj: symbols().map(|()| entry.imports_mm_kobj == Some(true)),
             details: FileDetails {
