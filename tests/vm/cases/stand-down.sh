@@ -20,7 +20,9 @@ open_rdma() {
 		syswrite($device, pack("LSSP", 0, 4, 2, $response)) or die "GET_CONTEXT: $!";
 		sleep 600;' &
 	job=$!
+	eventually 10 has_context
 }
+has_context() { rdma resource show ctx | grep 'ctxn' >/dev/null; }
 
 modprobe nvidia-uvm
 wait_state ready registered
