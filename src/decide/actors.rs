@@ -23,7 +23,7 @@ impl Actor {
     pub fn of(module: &ModuleName, observed: &Observed, before: &[Swap], holds: &[Hold]) -> Self {
         let seen = observed.others.seen_at_work.get(module);
         let seen_at_it =
-            |who: &String| Self { name: who.clone(), clue: format!("{who} was seen doing it") };
+            |who: &String| Self { name: who.clone(), clue: "seen with it in hand".to_owned() };
         if let Some(who) = seen.filter(|who| who.ends_with(')')) {
             return seen_at_it(who);
         }
