@@ -183,7 +183,7 @@ const BACK: Duration = Duration::from_secs(LAST as u64 + 3_600 + 60);
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 500, max_shrink_iters: 2_000, ..ProptestConfig::default()
+        cases: 1_000, max_shrink_iters: 2_000, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -85,12 +85,13 @@ fn walk(bytes: &[u8], reach: Reach) -> Option<()> {
         return None;
     }
     let mut todo = vec![Node { place: word(header, 8)?, wild: reach == Reach::All }];
-    // Each node of a whole index has one parent, so that there are no more than bytes.
+    // No two nodes of a whole index share a byte. In a damaged one they may, so often that whoever
+    // follows every way does not come to an end.
     let mut budget = bytes.len();
     while let Some(Node { place: node, mut wild }) = todo.pop() {
         let place = node & PLACE;
-        budget = budget.checked_sub(1)?;
-        let mut rest = bytes.get(usize::try_from(place).ok()?..)?;
+        let whole = bytes.get(usize::try_from(place).ok()?..)?;
+        let mut rest = whole;
         if node & PREFIX != 0 {
             let (prefix, after) = text(rest)?;
             let first = if wild { None } else { prefix.iter().find(|byte| is_turn(**byte)) };
@@ -126,6 +127,7 @@ fn walk(bytes: &[u8], reach: Reach) -> Option<()> {
                 (_, rest) = text(rest.get(4..)?)?;
             }
         }
+        budget = budget.checked_sub(whole.len() - rest.len())?;
     }
     Some(())
 }
@@ -158,10 +160,10 @@ mod tests {
             place.to_be_bytes()
         };
         let value = [&1_u32.to_be_bytes()[..], &[0, 0, 0, 7], b"kernel/a.ko:\0"].concat();
-        let leaf = node(VALUES, &value);
+        let (leaf, other) = (node(VALUES, &value), node(VALUES, &value));
         let inner =
             node(PREFIX | CHILDREN | VALUES, &[b"fix\0", &b"aa"[..], &leaf, &value].concat());
-        let root = node(CHILDREN, &[&b"ac"[..], &leaf, &[0; 4], &inner].concat());
+        let root = node(CHILDREN, &[&b"ac"[..], &other, &[0; 4], &inner].concat());
         bytes[8..12].copy_from_slice(&root);
         bytes
     }
@@ -181,6 +183,22 @@ mod tests {
         let root = bytes[8..12].to_vec();
         let table = bytes.len() - 12;
         bytes[table..table + 4].copy_from_slice(&root);
+        assert!(!is_whole(&bytes));
+    }
+
+    #[test]
+    fn ways_that_meet_again_are_no_index() {
+        // Every node leads to the one before by each of its hundred children.
+        let mut bytes = [MAGIC, 0x0002_0001, 0].map(u32::to_be_bytes).concat();
+        let mut node = (0xc | VALUES).to_be_bytes();
+        bytes.extend(0_u32.to_be_bytes());
+        for _ in 0..20 {
+            let place = u32::try_from(bytes.len()).unwrap() | CHILDREN;
+            bytes.extend([b' ', b' ' + 99]);
+            bytes.extend(node.repeat(100));
+            node = place.to_be_bytes();
+        }
+        bytes[8..12].copy_from_slice(&node);
         assert!(!is_whole(&bytes));
     }
 
