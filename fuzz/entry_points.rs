@@ -4,7 +4,7 @@
 
 use peermemd::decide::kernel_log;
 use peermemd::host::linux::inspect::index;
-use peermemd::host::linux::kernels::{dkms, installed, symvers};
+use peermemd::host::linux::kernels::{self, installed, symvers};
 use peermemd::host::linux::kmodfile::KernelModule;
 use peermemd::host::linux::kmsg;
 use peermemd::host::linux::libkmod::index::Index;
@@ -41,7 +41,7 @@ pub fn modprobe_d(bytes: &[u8]) {
 }
 
 pub fn dkms_status(bytes: &[u8]) {
-    for entry in dkms::parse_status(&String::from_utf8_lossy(bytes)) {
+    for entry in kernels::dkms_status::parse(&String::from_utf8_lossy(bytes)) {
         assert!(!entry.package.is_empty() && !entry.version.is_empty());
     }
 }

@@ -1,13 +1,14 @@
-//! What DKMS has: read from its tree, which needs no command run, and from what `dkms status`
-//! printed.
+//! What DKMS has, read from its tree, which needs no command run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::dkms_status;
 use super::root::Root;
 use crate::model::{DkmsEntry, DkmsState};
 
 const TREE: &str = "/var/lib/dkms";
+const PROGRAM: &str = "/usr/sbin/dkms";
 
 /// Parts of the names of packages whose modules matter here.
 const RELEVANT: [&str; 4] = ["nvidia", "mlnx", "ofed", "peer"];
@@ -15,8 +16,12 @@ const RELEVANT: [&str; 4] = ["nvidia", "mlnx", "ofed", "peer"];
 /// More entries than this of one directory are not looked at.
 const MOST: usize = 256;
 
-/// The entries in the tree, in order of name, version and kernel.
+/// The entries in the tree, in order of name, version and kernel. A tree that lies elsewhere
+/// (`dkms_tree` in its configuration) is for DKMS itself to read.
 pub fn read(root: &Root) -> Vec<DkmsEntry> {
+    if root.path() == Path::new("/") && !Path::new(TREE).is_dir() {
+        return dkms_status::ask(Path::new(PROGRAM));
+    }
     let mut entries = Vec::new();
     for (package, directory) in directories(root, Path::new(TREE)) {
         for (version, directory) in directories(root, &directory) {
@@ -137,49 +142,9 @@ fn directories(root: &Root, path: &Path) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// What `dkms status` printed, before and since version 2.8.6. Lines that are not of this kind
-/// are left out.
-pub fn parse_status(text: &str) -> Vec<DkmsEntry> {
-    text.lines().take(4096).filter_map(parse_line).collect()
-}
-
-/// `nvidia, 570.1, 6.8.0, x86_64: installed (Original modules exist)`, since 2.8.6 with a slash
-/// after the name; weak ones keep the comma.
-fn parse_line(line: &str) -> Option<DkmsEntry> {
-    let (what, state) = line.trim().split_once(": ")?;
-    let mut fields = what.split([',', '/']).map(str::trim);
-    let (package, version) = (fields.next()?, fields.next()?);
-    if package.is_empty() || version.is_empty() || package.contains(char::is_whitespace) {
-        return None;
-    }
-    let (state, notes) = state.split_once(" (").unwrap_or((state, ""));
-    let state = state.trim();
-    let state = match state.split_once(" from ") {
-        Some(("installed-weak", from)) => DkmsState::InstalledWeak { from: from.trim().to_owned() },
-        _ => match state {
-            "added" => DkmsState::Added,
-            "built" => DkmsState::Built,
-            "installed" => DkmsState::Installed,
-            _ if state.starts_with("broken") => DkmsState::Broken,
-            _ => return None,
-        },
-    };
-    let notes = notes.split([')', '(']).map(str::trim).filter(|note| !note.is_empty());
-    Some(DkmsEntry {
-        package: package.to_owned(),
-        version: version.to_owned(),
-        kernel: fields.next().map(str::to_owned),
-        architecture: fields.next().map(str::to_owned),
-        state,
-        notes: notes.map(str::to_owned).collect(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
-
-    use proptest::prelude::*;
 
     use super::*;
 
@@ -237,36 +202,5 @@ mod tests {
         assert_eq!(owner("6.8", path).unwrap().package, "nvidia");
         assert_eq!(owner("6.9", path), None);
         assert_eq!(owner("6.8", Path::new("/lib/modules/6.8/updates/ib_core.ko")), None);
-    }
-
-    #[test]
-    fn both_formats_of_status_are_read() {
-        let text = "nvidia, 570.1, 6.8.0-45-generic, x86_64: installed (original_module exists)\n\
-            nvidia/570.1, 6.8.0-45-generic, x86_64: installed (WARNING! Diff between built and installed module!) (Original modules exist)\n\
-            mlnx-ofed-kernel/24.10: added\n\
-            nv_peer_mem/1.2: broken\n\
-            iser, 5.0, 5.14-2, x86_64: installed-weak from 5.14-1\n\
-            Error! Could not locate dkms.conf file.\n\
-            a b/c: added\n: added\n";
-        let entries = parse_status(text);
-        assert_eq!(
-            texts(&entries),
-            [
-                "nvidia/570.1: installed for 6.8.0-45-generic",
-                "nvidia/570.1: installed for 6.8.0-45-generic",
-                "mlnx-ofed-kernel/24.10: added for none",
-                "nv_peer_mem/1.2: broken for none",
-                "iser/5.0: installed-weak from 5.14-1 for 5.14-2",
-            ]
-        );
-        assert_eq!(entries[0].notes, ["original_module exists"]);
-        assert_eq!(entries[1].notes.len(), 2);
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_the_parser_panic(text in "\\PC*|([a-z0-9./, :()-]{0,60}\n){0,5}") {
-            let _ = parse_status(&text);
-        }
     }
 }

@@ -1,19 +1,13 @@
 //! Asks rpm who brought a file. Its database has had three formats, which only its own library
 //! reads.
-//!
-//! The question is asked without the right to write, so that not even an index or a lock is made:
-//! as the user at hand, or as nobody by root. A root that may not become another user (the daemon
-//! in its sandbox) does not ask, and says how to.
+//! Where it may not be asked, what it would say is left open, with the command to ask it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::ask::{Question, Said};
 use super::owners::spellings;
 use super::root::Root;
 use crate::model::FileOwner;
@@ -23,11 +17,8 @@ const PLACES: [&str; 2] = ["/usr/lib/sysimage/rpm", "/var/lib/rpm"];
 /// What it is called, by format: sqlite, Berkeley, ndb.
 const DATABASES: [&str; 3] = ["rpmdb.sqlite", "Packages", "Packages.db"];
 const PROGRAM: &str = "/usr/bin/rpm";
-const NOBODY: u32 = 65534;
 /// A database that is being written to may be locked.
 const PATIENCE: Duration = Duration::from_secs(2);
-const GLANCE: Duration = Duration::from_millis(2);
-const LARGEST_ANSWER: u64 = 16 * 1024;
 
 /// The owners of files (as they are called inside) that rpm knows, each under the key that it
 /// was asked for. Nothing, where there is no database.
@@ -38,18 +29,12 @@ pub(super) fn owners<K: Ord + Clone>(
     let Some(database) = database(root).filter(|_| !files.is_empty()) else {
         return BTreeMap::new();
     };
-    let allowed = may_ask();
     // All at once: each takes a tenth of a second, most of which is its own start.
-    let asked: Vec<_> = files
-        .iter()
-        .map(|(key, file)| {
-            let question = allowed.then(|| Question::ask(&database, file)).flatten();
-            (key.clone(), file, question)
-        })
-        .collect();
+    let asked: Vec<_> =
+        files.iter().map(|(key, file)| (key.clone(), file, ask(&database, file))).collect();
     let until = Instant::now() + PATIENCE;
     let owner = |(key, file, question): (K, &PathBuf, Option<Question>)| {
-        let answer = question.map_or(Answer::None, |question| question.answer(until));
+        let answer = question.map_or(Answer::None, |question| understood(question, until));
         Some((
             key,
             match answer {
@@ -71,72 +56,33 @@ fn database(root: &Root) -> Option<PathBuf> {
     holding.next()
 }
 
-/// Whether the answer can be had without the right to write.
-fn may_ask() -> bool {
-    const SETGID_AND_SETUID: u64 = 0b1100_0000;
-    if !nix::unistd::geteuid().is_root() {
-        return true;
-    }
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-    bits.is_some_and(|bits| bits & SETGID_AND_SETUID == SETGID_AND_SETUID)
-}
-
-/// A running rpm.
-struct Question(Child);
-
 enum Answer {
     Package(String),
     Nobody,
     None,
 }
 
-impl Question {
-    fn ask(database: &Path, file: &Path) -> Option<Self> {
-        let mut command = Command::new(PROGRAM);
-        command.env_clear().env("LC_ALL", "C").env("PATH", "/usr/bin:/bin").current_dir("/");
-        command.arg("--dbpath").arg(database).args(["--noplugins", "-qf", "--qf", "%{NAME}\\n"]);
-        command.args(spellings(file));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if nix::unistd::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        command.spawn().ok().map(Self)
-    }
-
-    /// Waits no longer than that. A question that is not answered by then is given up.
-    fn answer(mut self, until: Instant) -> Answer {
-        loop {
-            match self.0.try_wait() {
-                Ok(Some(_)) => break,
-                Ok(None) if Instant::now() < until => thread::sleep(GLANCE),
-                Ok(None) | Err(_) => {
-                    // It is our own child and has written nothing, so that it can be ended.
-                    let _ = (self.0.kill(), self.0.wait());
-                    return Answer::None;
-                }
-            }
-        }
-        let (said, complaint) = (text(self.0.stdout.take()), text(self.0.stderr.take()));
-        let name = |line: &&str| !line.is_empty() && !line.contains(char::is_whitespace);
-        match said.lines().map(str::trim).find(name) {
-            Some(package) => Answer::Package(package.to_owned()),
-            None if complaint.contains("cannot open") => Answer::None,
-            None => Answer::Nobody,
-        }
-    }
+/// Asks who has the file, which may be installed under either spelling of its directory.
+fn ask(database: &Path, file: &Path) -> Option<Question> {
+    let mut command = Command::new(PROGRAM);
+    command.arg("--dbpath").arg(database).args(["--noplugins", "-qf", "--qf", "%{NAME}\n"]);
+    command.args(spellings(file));
+    Question::ask(command)
 }
 
-fn text(stream: Option<impl Read>) -> String {
-    let mut bytes = Vec::new();
-    // What could not be read is not there.
-    let _ = stream.map(|stream| stream.take(LARGEST_ANSWER).read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
+fn understood(question: Question, until: Instant) -> Answer {
+    let Some(Said { text, complaint }) = question.answer(until) else { return Answer::None };
+    let name = |line: &&str| !line.is_empty() && !line.contains(char::is_whitespace);
+    match text.lines().map(str::trim).find(name) {
+        Some(package) => Answer::Package(package.to_owned()),
+        None if complaint.contains("cannot open") => Answer::None,
+        None => Answer::Nobody,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
