@@ -1,13 +1,13 @@
 //! What one look at a large node costs, on a tree made for it: 16 GPUs, 16 network cards, 400
 //! modules, 2,000 PCI devices. Prints times and how they grow; fails above the bars.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use peermemd::host::linux::inspect::InspectRequest;
 use peermemd::host::linux::{LinuxHost, LinuxPaths, Loader};
 use peermemd::host::{Attempt, Host};
 use peermemd::model::{Desired, Fact, Files, ModuleName, Outcome, RunningLoad};
@@ -33,7 +33,7 @@ impl Loader for NoLoader {
         Box::pin(async { Outcome::success() })
     }
 
-    async fn inspect(&mut self, _: &Desired, _: &BTreeSet<ModuleName>) -> Fact<Files> {
+    async fn inspect(&mut self, _: &InspectRequest) -> Fact<Files> {
         Fact::Known(Files::default())
     }
 

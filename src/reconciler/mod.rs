@@ -109,6 +109,7 @@ impl<H: Host> Reconciler<H> {
     pub async fn run(&mut self, stop: impl Future<Output = ()>, mut reload: mpsc::Receiver<()>) {
         tokio::pin!(stop);
         self.resume_holds(self.host.now());
+        self.prepare();
         loop {
             if self.looks.is_due(Instant::now()) {
                 self.look().await;
@@ -126,6 +127,13 @@ impl<H: Host> Reconciler<H> {
         }
         if let Err(error) = self.doors.state_file.remove() {
             tracing::warn!("{}: {error}", self.doors.state_file.path().display());
+        }
+    }
+
+    /// The first look may well find something to do.
+    fn prepare(&mut self) {
+        if self.desired.mode == Mode::Enforce {
+            self.host.prepare();
         }
     }
 
@@ -344,6 +352,7 @@ impl<H: Host> Reconciler<H> {
                 self.memory.config_error = None;
                 self.memory.forget_failures();
                 self.looks.by(Instant::now());
+                self.prepare();
             }
             Err(error) => tracing::error!("the old configuration stays in force: {error}"),
         }

@@ -126,8 +126,8 @@ impl Loader for OnlyLooking {
         Self::refuse()
     }
 
-    async fn inspect(&mut self, desired: &Desired, beside: &BTreeSet<ModuleName>) -> Fact<Files> {
-        inspect(&InspectRequest::of_running_kernel(desired, beside), &mut |_| {}).into()
+    async fn inspect(&mut self, request: &InspectRequest) -> Fact<Files> {
+        inspect(request, &mut |_| {}).into()
     }
 
     fn running(&self) -> Option<RunningLoad> {

@@ -11,6 +11,7 @@ use crate::model::{Desired, Fact, Files, LoadedModule, ModuleName};
 
 use super::Loader;
 use super::file;
+use super::inspect::InspectRequest;
 use super::watch::{Interest, Sign};
 
 /// Directories that libkmod reads its configuration from.
@@ -38,8 +39,7 @@ pub(super) struct FilesCache {
 
 #[derive(Debug)]
 struct Kept {
-    desired: Desired,
-    beside: BTreeSet<ModuleName>,
+    request: InspectRequest,
     stamp: Stamp,
     files: Files,
 }
@@ -77,20 +77,15 @@ impl FilesCache {
         loader: &mut impl Loader,
     ) -> Fact<Files> {
         let stamp = stamp(root, release);
+        let request = InspectRequest::of_running_kernel(desired, &self.beside);
         if let Some(kept) = &self.kept
             && kept.stamp == stamp
-            && kept.desired == *desired
-            && kept.beside == self.beside
+            && kept.request == request
         {
             return Fact::Known(kept.files.clone());
         }
-        let files = loader.inspect(desired, &self.beside).await;
-        self.kept = files.known().map(|files| Kept {
-            desired: desired.clone(),
-            beside: self.beside.clone(),
-            stamp,
-            files: files.clone(),
-        });
+        let files = loader.inspect(&request).await;
+        self.kept = files.known().map(|files| Kept { request, stamp, files: files.clone() });
         files
     }
 }

@@ -1,11 +1,9 @@
 //! The seam between this host, which sees and waits, and the worker, which acts.
 
-use std::collections::BTreeSet;
-
 use super::inspect::InspectRequest;
 use super::worker::Worker;
 use crate::host::Attempt;
-use crate::model::{Desired, Fact, Files, ModuleName, RunningLoad};
+use crate::model::{Fact, Files, ModuleName, RunningLoad};
 
 /// Inserts, removes and inspects modules, in a process of its own.
 #[allow(async_fn_in_trait, reason = "used with static dispatch, on one thread")]
@@ -17,7 +15,7 @@ pub trait Loader {
     fn remove(&mut self, module: &ModuleName) -> Attempt;
 
     /// What loads of the configured set would take.
-    async fn inspect(&mut self, desired: &Desired, beside: &BTreeSet<ModuleName>) -> Fact<Files>;
+    async fn inspect(&mut self, request: &InspectRequest) -> Fact<Files>;
 
     /// The load that runs, of this daemon or of an earlier one.
     fn running(&self) -> Option<RunningLoad>;
@@ -41,8 +39,8 @@ impl Loader for Worker {
         Self::remove(self, module)
     }
 
-    async fn inspect(&mut self, desired: &Desired, beside: &BTreeSet<ModuleName>) -> Fact<Files> {
-        Self::inspect(self, &InspectRequest::of_running_kernel(desired, beside)).await
+    async fn inspect(&mut self, request: &InspectRequest) -> Fact<Files> {
+        Self::inspect(self, request).await
     }
 
     fn running(&self) -> Option<RunningLoad> {

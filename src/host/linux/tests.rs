@@ -1,10 +1,10 @@
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::inspect::InspectRequest;
 use super::*;
 use crate::model::{Fact, Files, InitState, Outcome, RunningLoad};
 
@@ -24,7 +24,7 @@ impl Loader for FakeLoader {
         Box::pin(async { Outcome::success() })
     }
 
-    async fn inspect(&mut self, _: &Desired, _: &BTreeSet<ModuleName>) -> Fact<Files> {
+    async fn inspect(&mut self, _: &InspectRequest) -> Fact<Files> {
         self.inspections += 1;
         Fact::Known(Files::default())
     }
