@@ -1,6 +1,5 @@
 //! What this program finds out without the daemon: the node, and the configuration files.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use peermemd::config::{self, ConfigError, Loaded, Sources};

@@ -148,7 +148,9 @@ mod tests {
                         .unwrap();
                 }
                 3 => write("elsewhere/nvidia.conf", "22"),
-                4 => desired.client_name = "other".to_owned(),
+                4 => desired.register_symbol = "other".to_owned(),
+                // What does not bear on files.
+                5 => desired.client_name = "other".to_owned(),
                 _ => {}
             }
             let files = cache.look(root.path(), "6.1", &desired, &mut loader).await;
