@@ -175,7 +175,10 @@ impl<H: Host> Reconciler<H> {
 
     /// An event: look again, soon.
     fn changed(&mut self, change: &Change) {
-        if self.is_move(change) {
+        if let Change::Module(module) = change
+            && self.desired.modules().any(|ours| ours == module)
+            && !self.is_echo(module)
+        {
             self.memory.disturb(self.host.now().monotonic);
         }
         let calm = self.looks.calm();
@@ -183,19 +186,15 @@ impl<H: Host> Reconciler<H> {
         self.looks.by(running.map_or(calm, |glance| glance.max(calm)));
     }
 
-    /// Whether somebody else moved a module of ours.
-    fn is_move(&self, change: &Change) -> bool {
-        let Change::Module(module) = change else { return false };
-        self.desired.modules().any(|ours| ours == module) && !self.is_echo(module)
-    }
-
-    /// Whether something was announced while the look went on that a step must not ignore.
+    /// Whether something was announced while the look went on that a step must not ignore. What
+    /// an own step announced came before the look, so nothing of this is an echo.
     fn is_overtaken(&mut self) -> bool {
         let mut overtaken = false;
         while let Some(change) = self.host.changed().now_or_never() {
             overtaken |= match &change {
                 Change::Unit(_) | Change::Swap => true,
-                other => self.is_move(other),
+                Change::Module(module) => self.desired.modules().any(|ours| ours == module),
+                _ => false,
             };
             self.changed(&change);
         }
@@ -258,7 +257,8 @@ impl<H: Host> Reconciler<H> {
         let step = decision.next_step().cloned();
         self.seen = Some((observed, decision));
         match step {
-            Some(_) if self.is_overtaken() => self.looks.by(Instant::now()),
+            // Not at once: whoever moves modules without a pause must not keep us looking.
+            Some(_) if self.is_overtaken() => self.looks.by(self.looks.calm()),
             Some(step) => self.start(step).await,
             None => self.rest(),
         }

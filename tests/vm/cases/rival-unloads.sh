@@ -15,7 +15,9 @@ wait_state ready registered
 systemctl start rival.service
 wait_state blocked rival-actor 90
 stays 5 in_state blocked rival-actor
-is "loads" "$(tried nvidia_peermem)" 5
+# The first, the budget, and at most the one reload of a client that was seen half gone.
+loads=$(tried nvidia_peermem)
+[ "$loads" -eq 5 ] || [ "$loads" -eq 6 ] || fail "$loads loads"
 property StatusText
 
 note "with the rival gone an operator's word brings it back"

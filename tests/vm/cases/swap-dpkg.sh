@@ -19,5 +19,5 @@ for round in $(seq "$ROUNDS"); do
 	wait_state ready registered
 	runs_build "$build"
 	is "steps" "$(property AttemptCount)" $((before + 1))
-	matches "history" "$(history)" '"Actor" s "dpkg"'
+	matches "history" "$(history)" '"Actor" s "(dpkg|rmmod \(dpkg\))"'
 done

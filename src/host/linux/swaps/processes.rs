@@ -30,6 +30,9 @@ const INSTALLERS: [&str; 8] = [
 /// What puts modules in and takes them out.
 const MODULE_TOOLS: [&str; 4] = ["modprobe", "rmmod", "insmod", "kmod"];
 
+/// Whatever runs below them is theirs, in whichever service they were started.
+const PACKAGE_MANAGERS: [&str; 5] = ["dpkg", "rpm", "dnf", "yum", "zypper"];
+
 /// What only passes a command on, and is not who wanted it.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "sudo", "env"];
 
@@ -125,11 +128,21 @@ impl Processes {
         let is_tool = |process: &Process| MODULE_TOOLS.contains(&process.name.as_str());
         let mut tools = self.0.iter().filter(|(_, process)| is_tool(process));
         let (_, tool) = tools.find(|(pid, _)| !self.descends(**pid, own))?;
-        let behind = tool.unit.clone().or_else(|| self.starter(tool.parent));
+        let package_manager = self.package_manager(tool.parent);
+        let behind = package_manager.or_else(|| tool.unit.clone());
+        let behind = behind.or_else(|| self.starter(tool.parent));
         Some(match behind {
             Some(behind) => format!("{} ({behind})", tool.name),
             None => tool.name.clone(),
         })
+    }
+
+    /// The nearest ancestor that is a package manager.
+    fn package_manager(&self, pid: u32) -> Option<String> {
+        let parent = |pid: &u32| self.0.get(pid).map(|process| process.parent);
+        let mut line = std::iter::successors(Some(pid), parent).take(DEEPEST);
+        let name = line.find_map(|pid| self.name(pid).filter(|it| PACKAGE_MANAGERS.contains(it)));
+        name.map(str::to_owned)
     }
 
     /// The nearest ancestor that is more than a shell.
@@ -267,6 +280,16 @@ mod tests {
         assert_eq!(at_work(60).as_deref(), Some("rmmod (rival.service)"));
         fs::write(&group, "0::/user.slice/user-0.slice/session-1.scope\n").unwrap();
         assert_eq!(at_work(60).as_deref(), Some("rmmod (fleet-agent)"));
+    }
+
+    #[test]
+    fn a_package_manager_is_named_whatever_service_it_was_started_in() {
+        let root =
+            tree(&[(40, "dpkg", 1, ""), (41, "nvidia-driver.p", 40, ""), (42, "rmmod", 41, "")]);
+        fs::write(root.path().join("proc/42/cgroup"), "0::/system.slice/apt-daily.service\n")
+            .unwrap();
+        let who = ProcessTable::default().read(root.path()).at_work(60);
+        assert_eq!(who.as_deref(), Some("rmmod (dpkg)"));
     }
 
     #[test]
