@@ -12,8 +12,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fake_kernel::{Node, PATIENCE, block_on, finish, runtime, until};
-use module_tree::{RELEASE, debian_stack, name, run, stack};
+use module_tree::{RELEASE, debian_stack, name, stack};
 use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use peermemd::host::linux::inspect::InspectRequest;
 use peermemd::host::linux::worker::{Worker, WorkerCommand};
 use peermemd::model::{Fact, Outcome};
@@ -236,6 +238,10 @@ fn a_load_goes_on_when_its_daemon_is_gone_and_the_next_one_waits_for_it() {
     });
 }
 
+fn send(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
+}
+
 #[test]
 fn signals_of_a_terminal_or_of_a_stop_do_not_reach_a_load() {
     let node = Node::new(&stack());
@@ -246,8 +252,8 @@ fn signals_of_a_terminal_or_of_a_stop_do_not_reach_a_load() {
         let other = node.worker();
         until(|| other.running().is_some() && node.log().len() == 1).await;
         let pid = other.running().unwrap().pid;
-        for signal in ["INT", "HUP", "TERM", "QUIT"] {
-            run(Command::new("kill").args([format!("-{signal}"), pid.to_string()]));
+        for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGQUIT] {
+            send(pid, signal);
         }
         assert_eq!(finish(attempt).await, Outcome::success());
     });
@@ -278,7 +284,7 @@ fn a_worker_that_was_killed_between_two_steps_is_replaced_without_a_word() {
         until(|| other.running().is_some()).await;
         let pid = other.running().unwrap().pid;
         assert!(finish(attempt).await.is_success());
-        run(Command::new("kill").args(["-KILL".to_owned(), pid.to_string()]));
+        send(pid, Signal::SIGKILL);
         sleep(Duration::from_millis(100)).await;
         assert_eq!(finish(worker.insert(&name("ib_core"))).await, Outcome::success());
     });
