@@ -282,3 +282,17 @@ fn a_kernel_that_is_not_there_and_a_root_that_is_not_there_say_so() {
     let output = peermemctl(Path::new("/no/such/root"), &[]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/root"), "{output:?}");
 }
+
+#[test]
+fn quiet_heads_a_kernel_by_what_it_shows_of_it() {
+    let mut modules = fitting();
+    modules.push(stand_in("nv_peer_mem", "nv_peer_mem"));
+    let fixture = Fixture::new(&modules);
+    // More is unknown than is wrong.
+    let (_, document) = document(fixture.path(), &[]);
+    assert_eq!(document["kernels"][0]["result"], "unknown");
+    let output = peermemctl(fixture.path(), &["--quiet"]).stdout;
+    let said = String::from_utf8(output).unwrap();
+    assert!(said.lines().next().unwrap().ends_with(": warn"), "{said}");
+    assert!(said.contains("legacy-file") && !said.contains("unknown"), "{said}");
+}

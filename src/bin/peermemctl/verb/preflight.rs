@@ -144,17 +144,21 @@ fn judge(
     running: Option<&model::Kernel>,
 ) -> Judged {
     let checks = foresight::judge(desired, root, &kernel.release, running);
-    let worst = [CheckResult::Fail, CheckResult::Unknown, CheckResult::Warn]
-        .into_iter()
-        .find(|result| checks.iter().any(|check| check.result == *result));
     Judged {
         kernel: kernel.release.clone(),
         running: running.is_some_and(|running| running.release == kernel.release),
         likely_next: kernel.likely_next,
         bootable: kernel.bootable,
-        result: worst.unwrap_or(CheckResult::Pass),
+        result: worst(&checks.iter().collect::<Vec<_>>()),
         checks,
     }
+}
+
+fn worst(checks: &[&Check]) -> CheckResult {
+    [CheckResult::Fail, CheckResult::Unknown, CheckResult::Warn]
+        .into_iter()
+        .find(|result| checks.iter().any(|check| check.result == *result))
+        .unwrap_or(CheckResult::Pass)
 }
 
 /// Quiet shows only what is wrong.
@@ -172,7 +176,7 @@ fn render(screen: &Screen, judged: &[Judged], quiet: bool) -> String {
         if number > 0 {
             page.line("");
         }
-        page.line(&paint(BOLD, &heading(kernel)));
+        page.line(&paint(BOLD, &heading(kernel, worst(&shown))));
         let rows: Vec<_> = shown.iter().flat_map(|check| rows(check)).collect();
         for line in table(&rows, screen.width) {
             page.line(&line);
@@ -181,11 +185,11 @@ fn render(screen: &Screen, judged: &[Judged], quiet: bool) -> String {
     page.into_text()
 }
 
-fn heading(kernel: &Judged) -> String {
+fn heading(kernel: &Judged, result: CheckResult) -> String {
     let marks = [(kernel.running, "running"), (kernel.likely_next, "likely next")];
     let marks: Vec<_> = marks.iter().filter(|(on, _)| *on).map(|(_, text)| *text).collect();
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
-    format!("Kernel {}{marks}: {}", clean(&kernel.kernel), kernel.result.as_str())
+    format!("Kernel {}{marks}: {}", clean(&kernel.kernel), result.as_str())
 }
 
 /// The check, and below it what to do.
