@@ -140,9 +140,6 @@ async fn announce(
         let text = status.borrow().status_text.clone();
         notifier.ready(&text);
     }
-    if let Err(error) = crate::fd::release_code() {
-        tracing::debug!("the code of start-up stays in memory: {error}");
-    }
     pending().await
 }
 

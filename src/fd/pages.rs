@@ -1,4 +1,4 @@
-//! Letting go of code that only start-up needed.
+//! Letting go of code that is not needed now.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use libc::c_void;
 /// Drops this process's mappings of executable file pages. What runs again is mapped again from
 /// the page cache, at the cost of a minor fault.
 ///
-/// Start-up touches most of the program once: argument parsing, configuration, the libraries'
-/// own initialisation. None of that runs again in a daemon that lives for months.
+/// Start-up touches most of the program once, and a look much of it for an instant. Between two
+/// looks, which are minutes apart, hardly any of it runs.
 pub(crate) fn release_code() -> io::Result<()> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     for (start, end) in maps.lines().filter_map(code) {

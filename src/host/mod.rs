@@ -98,6 +98,9 @@ pub trait Host {
     /// The pass is over: whatever was kept at hand for its steps can go.
     fn rest(&mut self);
 
+    /// Nothing has been going on for a while: what only work needs can leave memory.
+    fn idle(&mut self) {}
+
     /// The next reason to look again. Cancel safe: a change is not lost when the future is
     /// dropped before it is ready.
     async fn changed(&mut self) -> Change;

@@ -151,6 +151,9 @@ impl<H: Host> Reconciler<H> {
     /// Tells the manager that this loop is alive.
     fn ping(&mut self) {
         self.doors.watchdog.ping(&self.doors.notifier);
+        if self.running.is_none() {
+            self.host.idle();
+        }
         self.ping_at = self.doors.watchdog.interval.map(|interval| Instant::now() + interval);
     }
 

@@ -92,6 +92,8 @@ pub struct LinuxHost<L> {
     steps: Steps,
     /// `None` for a look without a daemon.
     wake: Option<Wake>,
+    /// A look was taken since the process was last made small.
+    looked: bool,
 }
 
 impl<L: Loader> LinuxHost<L> {
@@ -121,6 +123,7 @@ impl<L: Loader> LinuxHost<L> {
             units,
             steps: Steps::default(),
             wake: None,
+            looked: false,
         }
     }
 }
@@ -140,6 +143,7 @@ impl<L: Loader> Host for LinuxHost<L> {
     }
 
     async fn observe(&mut self, desired: &Desired) -> Observed {
+        self.looked = true;
         self.look(desired).await
     }
 
@@ -163,6 +167,14 @@ impl<L: Loader> Host for LinuxHost<L> {
 
     fn rest(&mut self) {
         self.loader.rest();
+    }
+
+    fn idle(&mut self) {
+        if std::mem::take(&mut self.looked)
+            && let Err(error) = fd::release_code()
+        {
+            tracing::debug!("code that is not needed now stays in memory: {error}");
+        }
     }
 
     async fn changed(&mut self) -> Change {
