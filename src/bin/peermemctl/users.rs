@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use peermemd::host::linux::process::named;
+
 /// What counts as such a device.
 const DEVICES: [&str; 2] = ["/dev/nvidia", "/dev/infiniband/"];
 
@@ -29,12 +31,6 @@ fn has_device(root: &Path, pid: u32) -> bool {
         let file = file.to_string_lossy();
         DEVICES.iter().any(|device| file.starts_with(device))
     })
-}
-
-fn named(root: &Path, pid: u32) -> String {
-    let comm = fs::read_to_string(root.join(format!("proc/{pid}/comm"))).unwrap_or_default();
-    let comm: String = comm.trim().chars().flat_map(char::escape_debug).collect();
-    format!("{comm} ({pid})")
 }
 
 #[cfg(test)]

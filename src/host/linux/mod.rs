@@ -23,6 +23,7 @@ mod modules;
 mod observe;
 mod others;
 mod pci;
+pub mod process;
 mod rdma;
 mod slow;
 mod steps;

@@ -1,10 +1,10 @@
 //! Which contexts user space has open on RDMA devices.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use super::netlink::{Attributes, DEVICE, Netlink};
+use crate::host::linux::process::named;
 use crate::model::{Fact, UserContexts};
 
 /// Commands and attributes of `rdma/rdma_netlink.h`.
@@ -90,15 +90,10 @@ fn owners(attributes: &[u8]) -> Vec<u32> {
     entries.filter_map(|(_, entry)| Attributes(entry).number(PID)).collect()
 }
 
-/// A process as `NAME (PID)`.
-fn named(root: &Path, pid: u32) -> String {
-    let comm = fs::read_to_string(root.join(format!("proc/{pid}/comm"))).unwrap_or_default();
-    let comm: String = comm.trim().chars().flat_map(char::escape_debug).collect();
-    format!("{comm} ({pid})")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::netlink::written::attribute;
     use super::*;
     use proptest::prelude::*;
