@@ -8,6 +8,7 @@ use peermemd::host::linux::kernels::{self, installed, symvers};
 use peermemd::host::linux::kmodfile::KernelModule;
 use peermemd::host::linux::kmsg;
 use peermemd::host::linux::libkmod::index::Index;
+use peermemd::host::linux::libkmod::{Context, ModuleTree};
 use peermemd::host::linux::modprobe_config::{inner_module, parse};
 use peermemd::model::ModuleName;
 
@@ -63,6 +64,11 @@ pub fn module_indexes(bytes: &[u8]) {
         }
         if let Ok(index) = Index::open(Some(tree.path())) {
             let _ = (index.dependencies("ib_core"), index.exporter("ib_register_device"));
+        }
+        // By its aliases a name can lead far into an index.
+        let tree = ModuleTree { directory: Some(tree.path().to_owned()), config: Some(Vec::new()) };
+        if let Ok(context) = Context::new(&tree) {
+            let _ = context.lookup("nvidia_peermem").map(|found| found.len());
         }
     });
 }
